@@ -1,0 +1,1 @@
+//! The reference ledger and source, in memory.

@@ -1,0 +1,1 @@
+//! Ledger, source and capture on SQLite.

@@ -1,0 +1,3 @@
+//! The worker as a service.
+
+fn main() {}

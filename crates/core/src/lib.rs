@@ -1,0 +1,1 @@
+//! Words, phase machines, retry math, comparison, certificates and ports; touches nothing.

@@ -1,0 +1,1 @@
+//! Turns, leases, delivery, scheduling and wake-ups, generic over the ports.

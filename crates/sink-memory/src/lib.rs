@@ -1,0 +1,1 @@
+//! The reference sink, in memory.

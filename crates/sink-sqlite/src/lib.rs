@@ -1,0 +1,1 @@
+//! A mirror of the source in a SQLite table.

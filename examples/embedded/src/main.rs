@@ -1,0 +1,3 @@
+//! The engine inside an application.
+
+fn main() {}

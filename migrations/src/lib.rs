@@ -1,0 +1,1 @@
+//! The ledger's schema, one file per step and dialect.
