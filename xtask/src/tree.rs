@@ -6,9 +6,13 @@ use std::process::Command;
 use crate::error::TaskError;
 
 /// The root of the repository: the parent of this package's folder.
+///
+/// Cargo names the folder when it runs us. What it named at compile time may be another copy of the tree, when two
+/// share a target folder.
 pub fn root() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package).to_path_buf()
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().unwrap_or(&package).to_path_buf()
 }
 
 /// One file; `text` is empty for what is not UTF-8.
