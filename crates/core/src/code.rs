@@ -1,0 +1,226 @@
+//! The registry of codes: what an operator reads, looks up and acts on. Codes are promised, messages are not.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A stable code: upper snake case, 1 to 64 characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Code(Cow<'static, str>);
+
+impl Code {
+    /// Takes text from outside: what has no code's form becomes one, so that recording a failure
+    /// never fails because of its text.
+    pub fn from_outside(text: &str) -> Self {
+        let mut code: String = text
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+            .take(64)
+            .collect();
+        if !code.starts_with(|c: char| c.is_ascii_uppercase()) {
+            code = String::from("UNEXPECTED");
+        }
+        Self(Cow::Owned(code))
+    }
+
+    /// The code.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its entry in the registry, if it is one of ours.
+    pub fn entry(&self) -> Option<&'static Entry> {
+        REGISTRY.iter().find(|entry| entry.code == *self)
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a code means, where it comes from and what to do.
+#[derive(Debug)]
+pub struct Entry {
+    /// The code.
+    pub code: Code,
+    /// What it says, in one sentence.
+    pub meaning: &'static str,
+    /// What usually causes it.
+    pub cause: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident: $meaning:literal, $cause:literal, $remedy:literal;)*) => {
+        impl Code {
+            $(#[doc = $meaning] pub const $name: Code = Code(Cow::Borrowed(stringify!($name)));)*
+        }
+
+        /// Every code of ours, in alphabetical order.
+        pub const REGISTRY: &[Entry] = &[$(Entry {
+            code: Code::$name, meaning: $meaning, cause: $cause, remedy: $remedy,
+        },)*];
+    };
+}
+
+codes! {
+    CAPTURE_CHANGED:
+        "The triggers that record changes are not the ones that were installed, so changes may have been missed.",
+        "A table was rebuilt, renamed or replaced (many migration tools do so), or a trigger was dropped.",
+        "Run `truekeep capture install`: it puts the triggers back and marks every row for a fresh delivery.";
+    CAPTURE_FILLING:
+        "Capture is still recording the rows that were there before it was installed.",
+        "`truekeep capture install` was interrupted, or is at work.",
+        "Run `truekeep capture install` again: it goes on where it stopped.";
+    CAPTURE_MISSING:
+        "The source does not record changes of this table.",
+        "Capture was never installed, or was removed.",
+        "Run `truekeep capture install`.";
+    CONFIG_INVALID:
+        "The configuration cannot be used.",
+        "A key is unknown, missing or has a value it cannot have.",
+        "Mend the line that the message names; `truekeep init` prints a commented example.";
+    DOCUMENT_TOO_LARGE:
+        "A record's document is larger than `document_max`.",
+        "The record holds a large text or blob.",
+        "Leave the column out of `document`, make the record smaller, or raise `document_max`; then `truekeep parked retry`.";
+    DOCUMENT_UNREADABLE:
+        "A record's document cannot be made.",
+        "The projection's SQL fails for this record.",
+        "`truekeep check --key KEY` shows the failure; mend the SQL or the record, then `truekeep parked retry`.";
+    KEY_REFUSED:
+        "A record has a key that cannot be followed.",
+        "A key column is NULL, or its type has an equality that is wider than its text.",
+        "Choose another `key`, or declare a normal form; the message names the column.";
+    KILLS_WORKER:
+        "A record was parked because workers died each time while they delivered it.",
+        "The document exhausts memory, or the sink's library crashes on it.",
+        "Mend the record, then `truekeep parked retry`.";
+    LEASE_HELD:
+        "Another worker holds the scope.",
+        "A worker is running, or died less than one lease ago.",
+        "Wait until the time that is shown, or stop the other worker.";
+    LEDGER_CORRUPT:
+        "The ledger cannot be read.",
+        "The file is damaged, or is no ledger.",
+        "Restore the ledger from a backup, or move it away and start anew.";
+    LEDGER_LOCKED:
+        "The ledger stayed locked by another process.",
+        "A program holds a write transaction open on the ledger file.",
+        "End that program; nothing else than truekeep should write the ledger.";
+    LEDGER_UNAVAILABLE:
+        "The ledger cannot be opened.",
+        "The path does not exist, is a folder, or may not be written.",
+        "Mend the path or its rights; the message names it.";
+    LEDGER_VERSION:
+        "The ledger has a schema that this program does not know.",
+        "A newer truekeep has migrated it, or an older one has not been migrated.",
+        "Use the newer program, or run `truekeep migrate`.";
+    LEDGER_WENT_BACK:
+        "The sink or the source has seen more than the ledger remembers.",
+        "The ledger was restored from a backup, or replaced by a new one.",
+        "Restore the newest ledger; or empty the sink and start anew.";
+    MIRROR_MISMATCH:
+        "The mirror's table is not the one that these rules write.",
+        "The table existed before, or was altered.",
+        "Choose another table, or drop it and run `truekeep apply`.";
+    RELATION_MISSING:
+        "The source has no such table, or the table lacks a column that the rules name.",
+        "It was renamed or dropped, or the name is misspelt.",
+        "Mend the configuration and run `truekeep apply`.";
+    RELATION_REFUSED:
+        "The table cannot be followed.",
+        "It is a view or a virtual table, or has no usable key.",
+        "Follow the tables behind the view, or declare a `key`.";
+    RULES_CHANGED:
+        "The configuration differs from the rules in force.",
+        "The configuration was edited, or this worker has an old one.",
+        "Run `truekeep apply` to put the new rules in force, or deploy the right configuration.";
+    SINK_AHEAD:
+        "The sink holds a newer version of a record than the source knows.",
+        "The source was restored from a backup, or the sink belongs to another source.",
+        "Find out which side is right before anything is overwritten; the message names the key.";
+    SINK_FENCED:
+        "The sink has seen a later holder of this scope than the ledger.",
+        "Another worker took over, or the ledger went back.",
+        "If no other worker runs, see `truekeep explain LEDGER_WENT_BACK`.";
+    SINK_OWNED:
+        "The sink belongs to another pipeline or ledger.",
+        "Two configurations name the same target, or the ledger was replaced.",
+        "Give each pipeline a target of its own; or empty this one.";
+    SINK_REFUSED:
+        "The sink refused a record.",
+        "The document does not fit the sink's schema.",
+        "Mend the record or the schema, then `truekeep parked retry`.";
+    SINK_UNAVAILABLE:
+        "The sink cannot be reached or written.",
+        "It is down, full, locked or read-only.",
+        "Mend the sink; truekeep tries again by itself.";
+    SINK_WENT_BACK:
+        "The sink has lost what it had confirmed.",
+        "It was restored from a backup, emptied or replaced.",
+        "Run `truekeep apply --again` to deliver everything again.";
+    SOURCE_CORRUPT:
+        "The source cannot be read.",
+        "The file is damaged, encrypted, or no database.",
+        "Check it with its own tools (`PRAGMA integrity_check`).";
+    SOURCE_LOCKED:
+        "The source stayed locked by another program.",
+        "A write transaction stays open for long.",
+        "Shorten that transaction; truekeep tries again by itself.";
+    SOURCE_READ_FAILED:
+        "The source could not be read.",
+        "A query of the rules fails, or the storage does.",
+        "The message holds the database's own words.";
+    SOURCE_UNAVAILABLE:
+        "The source cannot be opened.",
+        "The path does not exist, is a folder, or may not be read.",
+        "Mend the path or its rights; the message names it.";
+    SOURCE_WENT_BACK:
+        "The source is older than what was already delivered from it.",
+        "It was restored from a backup, or is another database.",
+        "Find out which source is the right one; then `truekeep apply --again`.";
+    TOMBSTONES_PRUNED:
+        "Deletions that this pipeline has not seen are no longer recorded in the source.",
+        "The ledger was restored from a backup that is older than the last clean-up.",
+        "Empty the sink and run `truekeep apply --again`.";
+    UNEXPECTED:
+        "Something happened that should not have.",
+        "A bug of ours, most likely.",
+        "Report it with the message.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_codes_form_and_stands_in_order() {
+        for entry in REGISTRY {
+            assert_eq!(Code::from_outside(entry.code.as_str()), entry.code);
+            for text in [entry.meaning, entry.cause, entry.remedy] {
+                assert!(text.ends_with('.'), "{}: {text}", entry.code);
+            }
+        }
+        assert!(REGISTRY.is_sorted_by(|a, b| a.code < b.code));
+    }
+
+    #[test]
+    fn any_text_becomes_a_code() {
+        assert_eq!(Code::from_outside("http 413").as_str(), "HTTP_413");
+        assert_eq!(Code::from_outside("").as_str(), "UNEXPECTED");
+        assert_eq!(Code::from_outside("ü").as_str(), "UNEXPECTED");
+        assert_eq!(Code::from_outside(&"a".repeat(200)).as_str().len(), 64);
+    }
+}

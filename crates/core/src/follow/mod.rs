@@ -1,0 +1,223 @@
+//! Follow: delivers every change of the feed, for ever, and says how far it is.
+//!
+//! Invariants: F1 (the cursor), F2 (things that went back), F3 (killers), S3 (moments).
+//!
+//! ```text
+//! Opening ──opened──▶ Tailing ──page, redelivery, registration──▶ Tailing
+//!    ▲  │                │
+//!    │  └──refused──┐    └── went back, ahead, needs an operator ──┐
+//!    │              ▼                                              ▼
+//!    └──look again── Halted ◀──────────────────────────────────────┘
+//! ```
+//! A take-over of the lease, and new rules, lead to Opening from everywhere.
+
+mod halted;
+mod opening;
+mod probe;
+mod tail;
+mod tailing;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use halted::Halted;
+pub use opening::{Opened, Opening};
+pub use probe::Probe;
+pub use tail::Tail;
+pub use tailing::{Delivered, Failed, PageSeen, Tailing};
+
+use crate::code::Code;
+use crate::ports::{Consumer, Registration};
+use crate::procedure::{Due, Misplaced, Procedure, Step};
+use crate::retry::RetryPolicy;
+use crate::{Attempt, RulesNumber, Timestamp, Version};
+
+/// What a run of follow works under.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// The rules in force.
+    pub rules: RulesNumber,
+    /// Who we are in the source and in the sink.
+    pub consumer: Consumer,
+    /// The most rows of a page.
+    pub page_rows: u32,
+    /// When a failed delivery is tried again, and how often.
+    pub delivery: RetryPolicy,
+    /// How often a moving cursor is acknowledged in the source.
+    pub register_every: Duration,
+    /// How often a halted run looks again.
+    pub halted_recheck: Duration,
+}
+
+/// Where the run is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// Looks whether source, sink and ledger still belong together.
+    Opening(Opening),
+    /// Delivers.
+    Tailing(Tailing),
+    /// Needs an operator; looks again now and then.
+    Halted(Halted),
+}
+
+impl Phase {
+    /// The first phase of a new run.
+    pub const START: Self = Self::Opening(Opening { before: None });
+
+    /// What the run remembers, if it ever tailed.
+    pub fn tail(&self) -> Option<&Tail> {
+        match self {
+            Self::Opening(opening) => opening.before.as_ref(),
+            Self::Tailing(tailing) => Some(&tailing.tail),
+            Self::Halted(halted) => halted.before.as_ref(),
+        }
+    }
+
+    fn into_tail(self) -> Option<Tail> {
+        match self {
+            Self::Opening(opening) => opening.before,
+            Self::Tailing(tailing) => Some(tailing.tail),
+            Self::Halted(halted) => halted.before,
+        }
+    }
+
+    /// The phase's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Opening(_) => "opening",
+            Self::Tailing(_) => "tailing",
+            Self::Halted(_) => "halted",
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Prepare the sink, read its mark and the source's view.
+    Open,
+    /// Store this acknowledgement in the source.
+    Register(Registration),
+    /// Nothing outside: the next page is to be marked as one that may kill.
+    Arm,
+    /// Deliver items that are due, or else the next page of the feed.
+    Deliver {
+        /// The place in the feed.
+        after: Version,
+        /// The most rows of the page.
+        rows_max: u32,
+    },
+    /// Read one row of the feed and do not deliver it: it killed too many workers.
+    Isolate {
+        /// The place in the feed.
+        after: Version,
+    },
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observation {
+    /// The lease is ours since a moment ago.
+    TookOver {
+        /// Whether the holder before died.
+        after_crash: bool,
+    },
+    /// Source and sink, before anything is delivered.
+    Opened(Opened),
+    /// The acknowledgement is stored.
+    Registered(Registration),
+    /// The next page is marked.
+    Armed,
+    /// A page was delivered.
+    Page(PageSeen),
+    /// Items were delivered.
+    Redelivered(Delivered),
+    /// The row that kills, and the place after it; none if the feed has none there.
+    Isolated(Option<(Failed, Version)>),
+    /// Something needs an operator.
+    Refused(Code),
+}
+
+impl Observation {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::TookOver { .. } => "took_over",
+            Self::Opened(_) => "opened",
+            Self::Registered(_) => "registered",
+            Self::Armed => "armed",
+            Self::Page(_) => "page",
+            Self::Redelivered(_) => "redelivered",
+            Self::Isolated(_) => "isolated",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// The procedure.
+#[derive(Debug, Clone, Copy)]
+pub struct Follow;
+
+impl Procedure for Follow {
+    type Terms = Terms;
+    type Phase = Phase;
+    type Command = Command;
+    type Observation = Observation;
+
+    fn due(terms: &Terms, phase: &Phase, now: Timestamp) -> Due<Command> {
+        match phase {
+            Phase::Opening(_) => Due::Now(Command::Open),
+            Phase::Tailing(tailing) if tailing.tail.rules != terms.rules => Due::Now(Command::Open),
+            Phase::Tailing(tailing) => tailing.due(terms, now),
+            Phase::Halted(halted) => halted.due(terms, now),
+        }
+    }
+
+    fn on(
+        terms: &Terms,
+        phase: Phase,
+        seen: Observation,
+        now: Timestamp,
+    ) -> Result<Step<Phase>, Misplaced> {
+        let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
+        match (phase, seen) {
+            (phase, Observation::TookOver { after_crash }) => {
+                Ok(Opening::took_over(terms, phase.into_tail(), after_crash))
+            }
+            (phase, Observation::Opened(opened)) => {
+                Ok(Opening { before: phase.into_tail() }.opened(terms, &opened, now))
+            }
+            (phase, Observation::Refused(code)) => Ok(Halted::enter(phase.into_tail(), code, now)),
+            (Phase::Tailing(tailing), Observation::Registered(registration)) => {
+                Ok(tailing.registered(registration, now))
+            }
+            (Phase::Tailing(tailing), Observation::Armed) => Ok(tailing.armed()),
+            (Phase::Tailing(tailing), Observation::Page(page)) => {
+                Ok(tailing.page(terms, page, now))
+            }
+            (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
+                Ok(tailing.redelivered(terms, delivered, now))
+            }
+            (Phase::Tailing(tailing), Observation::Isolated(row)) => {
+                Ok(tailing.isolated(terms, row))
+            }
+            (
+                Phase::Opening(_) | Phase::Halted(_),
+                Observation::Registered(_)
+                | Observation::Armed
+                | Observation::Page(_)
+                | Observation::Redelivered(_)
+                | Observation::Isolated(_),
+            ) => Err(misplaced),
+        }
+    }
+}
+
+/// Whether a try was the last one.
+fn exhausted(policy: &RetryPolicy, attempts: Attempt) -> bool {
+    attempts >= policy.attempts_max
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! What a run of follow remembers, and the checks that tell whether it still fits the world.
+//!
+//! Invariant: F2.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Probe, Terms};
+use crate::certificate::Claim;
+use crate::code::Code;
+use crate::ports::{Mark, Registration, SourceView};
+use crate::{Incarnation, MarkNumber, RegistrationCounter, RulesNumber, Timestamp, Version};
+
+/// The memory of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    /// The rules that everything at or below the cursor was delivered under.
+    pub rules: RulesNumber,
+    /// The life of the feed that the cursor is a place in.
+    pub feed: Incarnation,
+    /// Every change at or below it was delivered and confirmed, or is an item.
+    pub cursor: Version,
+    /// What was last claimed, so that an idle run writes nothing.
+    pub claimed: Option<Claim>,
+    /// The newest batch that is known to have been confirmed; the one sent next has the number after.
+    pub mark: MarkNumber,
+    /// The newest acknowledgement that is known to be in the source.
+    pub registered: Registration,
+    /// When it was written.
+    pub registered_at: Timestamp,
+    /// Set while a record that kills workers is looked for.
+    pub probe: Option<Probe>,
+}
+
+impl Tail {
+    /// A tail at the feed's beginning.
+    pub(super) fn fresh(
+        terms: &Terms,
+        view: &SourceView,
+        mark: MarkNumber,
+        now: Timestamp,
+    ) -> Self {
+        let none = Registration { counter: RegistrationCounter::new(0), cursor: Version::new(0) };
+        Self {
+            rules: terms.rules,
+            feed: view.incarnation.clone(),
+            cursor: Version::new(0),
+            claimed: None,
+            mark,
+            registered: view.registration.unwrap_or(none),
+            registered_at: now,
+            probe: None,
+        }
+    }
+
+    /// Whether the source is the one that the cursor is a place in, and has not gone back.
+    ///
+    /// Checked on the view of every page, before anything of the page is sent.
+    ///
+    /// # Errors
+    /// The code that says what went back.
+    pub fn admit(&self, view: &SourceView) -> Result<(), Code> {
+        let acknowledged = view.registration.map_or(0, |r| r.counter.get());
+        let ours = self.registered.counter.get();
+        if view.incarnation != self.feed || acknowledged < ours || view.newest < self.cursor {
+            return Err(Code::SOURCE_WENT_BACK);
+        }
+        if acknowledged > ours + 1 {
+            return Err(Code::LEDGER_WENT_BACK);
+        }
+        if view.pruned > self.cursor && self.cursor > Version::new(0) {
+            return Err(Code::TOMBSTONES_PRUNED);
+        }
+        Ok(())
+    }
+
+    /// Whether the sink is the one that was written, and holds what it confirmed.
+    ///
+    /// The number after the last one that is known to be confirmed may have been sent.
+    pub(super) fn recognise(&self, mark: Option<&Mark>) -> Result<(), Code> {
+        let found = mark.map_or(0, |mark| mark.number.get());
+        if found < self.mark.get() {
+            return Err(Code::SINK_WENT_BACK);
+        }
+        if found > self.mark.get() + 1 {
+            return Err(Code::LEDGER_WENT_BACK);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the sink is ours at all.
+pub(super) fn owned(terms: &Terms, mark: Option<&Mark>) -> Result<(), Code> {
+    let Some(mark) = mark else { return Ok(()) };
+    if mark.ledger != terms.consumer.ledger || mark.pipeline != terms.consumer.pipeline {
+        return Err(Code::SINK_OWNED);
+    }
+    if mark.rules > terms.rules {
+        return Err(Code::LEDGER_WENT_BACK);
+    }
+    Ok(())
+}

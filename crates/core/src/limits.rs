@@ -1,0 +1,60 @@
+//! All defaults and bounds, each with its reason.
+
+use std::time::Duration;
+
+/// Records of a page: round trips vanish, and what a crash repeats stays small.
+pub const PAGE_ROWS: u32 = 1_000;
+/// A page never holds more records: what a crash repeats stays bounded.
+pub const PAGE_ROWS_MAX: u32 = 10_000;
+/// Bytes of the documents of a batch: memory is bounded by the page, not by the table.
+pub const PAGE_BYTES: usize = 4 << 20;
+/// A document over this is parked: one record must not exhaust a worker's memory.
+pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+/// A lease's length: longer than a slow page and a pause, shorter than a human notices.
+pub const LEASE_TTL: Duration = Duration::from_secs(30);
+/// No duration in a configuration is longer: what is longer is a slip.
+pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
+/// Scopes of one worker: each holds a page in memory.
+pub const SCOPES_PER_WORKER: usize = 16;
+/// Items of one claim: a claim fits in a batch.
+pub const ITEMS_PER_CLAIM: u32 = 100;
+/// Ledger statements of one turn, counted by a test: a turn's cost is known.
+pub const STATEMENTS_PER_TURN_MAX: u32 = 20;
+/// Bytes of a stored error text: lists stay readable and rows small.
+pub const ERROR_TEXT_BYTES_MAX: usize = 4 << 10;
+/// How long history is kept: a month of questions can be answered.
+pub const HISTORY_KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// Rows that one of our transactions writes in the source: the application waits for no more.
+pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
+/// How often a moving position is written into the source: a restored source is told from the
+/// real one to within this.
+pub const REGISTER_EVERY: Duration = Duration::from_secs(1);
+/// How often a halted scope looks again whether its cause is gone: an operator's fix is noticed
+/// without a restart.
+pub const HALTED_RECHECK: Duration = Duration::from_secs(30);
+/// How often an idle scope looks at the source's change counter.
+pub const POLL_EVERY: Duration = Duration::from_millis(25);
+/// How often an idle scope reads its ledger row and the feed whatever the counter says: a lost
+/// wake-up costs no more.
+pub const IDLE_EVERY: Duration = Duration::from_secs(1);
+/// How long a turn may take before its scope is left out of the renewal, so that another worker
+/// can take over from a hung sink.
+pub const TURN_MAX: Duration = Duration::from_secs(300);
+
+/// Cuts a text to [`ERROR_TEXT_BYTES_MAX`] at a character's end.
+pub fn bounded(text: &str) -> &str {
+    &text[..text.floor_char_boundary(ERROR_TEXT_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_text_is_cut_at_a_characters_end() {
+        let long = "é".repeat(ERROR_TEXT_BYTES_MAX);
+        assert!(bounded(&long).len() <= ERROR_TEXT_BYTES_MAX);
+        assert_eq!(bounded("short"), "short");
+        assert_eq!(bounded(""), "");
+    }
+}

@@ -1,0 +1,31 @@
+//! The ports: what the engine needs of a ledger, a source, a sink and a clock. Each method is a contract.
+//!
+//! Every failure is a [`PortError`](crate::failure::PortError) with a class; a lost race is a result.
+
+mod clock;
+mod ledger;
+mod sink;
+mod source;
+
+pub use clock::{Clock, Entropy};
+pub use ledger::{
+    Acquired, Announced, Announcement, Archive, Commit, Committed, Event, Item, ItemCursor,
+    ItemFilter, ItemKind, ItemState, Items, Leases, Ledger, LedgerWrite, NewItem, NewRun, Opened,
+    PipelineRecord, ProcedureKind, Pulse, Retried, RulesRecord, Run, RunHealth, RunState, Settle,
+};
+pub use sink::{
+    Applied, Batch, Body, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory,
+    Outcome, Receipt, Sink, Verdict,
+};
+pub use source::{
+    AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,
+    FillProgress, KeyPage, Loaded, PageLimit, Pulsed, Records, Registration, SourceView,
+};
+
+#[cfg(feature = "mock")]
+pub use {
+    clock::{MockClock, MockEntropy},
+    ledger::{MockArchive, MockItems, MockLeases, MockLedger},
+    sink::MockSink,
+    source::{MockCapture, MockFeed, MockRecords},
+};

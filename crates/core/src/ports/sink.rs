@@ -1,0 +1,208 @@
+//! The sink: a derived store.
+//!
+//! Every effect is keyed by (key, rank), so that a repeat, or a late message of a former holder,
+//! is harmless.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+use crate::failure::PortError;
+use crate::{Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber};
+
+/// How long a sink remembers that a key was deleted, and at which rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// As long as it lives.
+    Forever,
+    /// This long.
+    For(Duration),
+    /// Not at all.
+    None,
+}
+
+/// What a sink can do. What it cannot is refused or emulated, never ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Refuses a write of a smaller rank than it holds.
+    pub versioned_writes: bool,
+    /// Refuses a delete of a smaller rank than it holds.
+    pub versioned_deletes: bool,
+    /// How long it remembers deletes.
+    pub remembers_deletes: Memory,
+    /// Refuses a batch of a smaller fence than it has seen, in the transaction of the batch.
+    pub fenced_writes: bool,
+    /// Lists in the byte order of keys.
+    pub ordered_listing: bool,
+    /// Keeps a mark, written in the transaction of a batch.
+    pub marked: bool,
+    /// How long after a write a listing may not show it.
+    pub listing_lag: Duration,
+}
+
+/// What a sink remembers of who writes it: tells a restored, replaced or shared sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The ledger that writes it.
+    pub ledger: LedgerId,
+    /// The life of the pipeline that writes it.
+    pub pipeline: Incarnation,
+    /// The rules it was last written under.
+    pub rules: RulesNumber,
+    /// The greatest fence that wrote it.
+    pub fence: Fence,
+    /// Counts the batches.
+    pub number: MarkNumber,
+}
+
+/// What a record is to become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// This document.
+    Upsert(Arc<Document>),
+    /// Absent.
+    Delete,
+}
+
+/// One record's delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which record.
+    pub key: Key,
+    /// Orders it among the deliveries of its key.
+    pub rank: Rank,
+    /// What it is to become.
+    pub body: Body,
+}
+
+/// What is sent at once. Each key stands in it once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Who sends, and which batch it is; becomes the sink's mark.
+    pub mark: Mark,
+    /// The records.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// What became of one delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The sink holds it now.
+    Applied,
+    /// The sink already held this rank; it holds this document now.
+    Repeated,
+    /// The sink holds a greater rank and keeps it.
+    Outdone(Rank),
+    /// The sink cannot take this record: the code and the reason.
+    Refused(Code, String),
+    /// The sink could not take this record now: the code and the reason.
+    Retry(Code, String),
+}
+
+/// Names an applied batch until it is confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt(pub u64);
+
+/// The answer to a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// One outcome per delivery, in order.
+    pub outcomes: Vec<Outcome>,
+    /// What to confirm.
+    pub receipt: Receipt,
+}
+
+/// Whether a batch is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmation {
+    /// It survives a power cut.
+    Confirmed,
+    /// Not yet.
+    Pending,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key as the sink has it.
+    pub key: Key,
+    /// Its rank; `None` if it carries none of ours.
+    pub rank: Option<Rank>,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Entries in the declared order.
+    pub entries: Vec<Entry>,
+    /// Whether the listing ended. A short page is not the end.
+    pub end: bool,
+}
+
+/// A derived store.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Sink: Debug + Send + Sync {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes what it needs (a table, an index) if it is not there, and checks it if it is.
+    ///
+    /// # Errors
+    /// Class Halted if what is there does not fit the rules. A repeat is harmless.
+    async fn prepare(&self) -> Result<(), PortError>;
+
+    /// The mark; `None` if nobody has written the sink.
+    async fn mark(&self) -> Result<Option<Mark>, PortError>;
+
+    /// Writes a batch: per key the greater rank wins, and an equal one replaces. A repeat is
+    /// harmless.
+    ///
+    /// # Errors
+    /// Class Fenced if the sink has seen a greater fence, or belongs to another pipeline: nothing
+    /// was written. Class Terminal if the batch is refused as a whole: the caller splits it.
+    async fn apply(&self, batch: Batch) -> Result<Applied, PortError>;
+
+    /// Whether an applied batch is durable. A repeat is harmless.
+    async fn confirm(&self, receipt: &Receipt) -> Result<Confirmation, PortError>;
+
+    /// Entries after `after` in the declared order, at most `limit`; tombstones are not listed.
+    async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError>;
+}
+
+/// What a sink does with a delivery, given what it holds: the one place where ranks decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Write it; it was not held at this rank.
+    Write,
+    /// Write it again: it is held at this very rank.
+    Rewrite,
+    /// Leave what is held.
+    Keep(Rank),
+}
+
+impl Verdict {
+    /// The verdict for an incoming rank, given the greatest rank held for the key, live or
+    /// remembered as deleted.
+    pub fn of(incoming: Rank, held: Option<Rank>) -> Self {
+        match held {
+            Some(held) if held > incoming => Self::Keep(held),
+            Some(held) if held == incoming => Self::Rewrite,
+            Some(_) | None => Self::Write,
+        }
+    }
+
+    /// The outcome to report once it is carried out.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Write => Outcome::Applied,
+            Self::Rewrite => Outcome::Repeated,
+            Self::Keep(held) => Outcome::Outdone(held),
+        }
+    }
+}

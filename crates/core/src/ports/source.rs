@@ -1,0 +1,236 @@
+//! The source: the database of record, its feed of changes, its records and its capture.
+//!
+//! Ordering rules, here and nowhere else:
+//! S1. A version is read before, or in the same snapshot as, the document that carries it.
+//! S2. Nothing is returned that the source could still lose: the read transaction begins first,
+//!     then what it saw is made durable, then it is returned.
+//! S3. The feed is compacted: a key stands once, at its newest version. So a place in the feed is
+//!     no moment; a moment comes only from a page that reached the end in its own snapshot.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+use crate::failure::PortError;
+use crate::{
+    Document, Incarnation, Key, LedgerId, Moment, RegistrationCounter, Signature, Version,
+};
+
+/// One key of the feed: its newest version, and whether its row was there when it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which record.
+    pub key: Key,
+    /// Its newest version.
+    pub version: Version,
+    /// Whether the feed holds a tombstone. What is live is decided by [`Records::load`].
+    pub deleted: bool,
+}
+
+/// How much a page may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimit {
+    /// At most this many rows, 1 or more.
+    pub rows: u32,
+    /// At most this many bytes of documents, but always one document.
+    pub bytes: usize,
+}
+
+/// Whether the source records every change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureState {
+    /// It does: everything is as the last full pass over the table left it.
+    Trusted(Signature),
+    /// The rows that were there before are still being recorded.
+    Filling,
+    /// It does not, or may not have.
+    Broken(Code),
+}
+
+/// A consumer's acknowledgement, stored in the source: it tells a restored source, and keeps
+/// tombstones that the consumer has not passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// Counts the acknowledgements.
+    pub counter: RegistrationCounter,
+    /// Everything at or below this version was consumed.
+    pub cursor: Version,
+}
+
+/// What a page says about the source, read in the page's own snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceView {
+    /// Which life of the feed.
+    pub incarnation: Incarnation,
+    /// The newest version that was ever given.
+    pub newest: Version,
+    /// Tombstones at or below this version may have been pruned.
+    pub pruned: Version,
+    /// What this consumer last acknowledged.
+    pub registration: Option<Registration>,
+    /// Whether every change is recorded.
+    pub capture: CaptureState,
+}
+
+/// A page of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangePage {
+    /// Keys by rising version, each once.
+    pub changes: Vec<Change>,
+    /// The place after the last of them; `after` if there is none.
+    pub next: Version,
+    /// Whether the page reached the end of the feed in its snapshot. A short page is not the end.
+    pub end: bool,
+    /// At the end: the moment that is reached once this page and all before it are delivered.
+    /// None while something (a mark that is not expanded yet) is still to come into the feed.
+    pub moment: Option<Moment>,
+    /// The source as seen in the page's snapshot.
+    pub view: SourceView,
+}
+
+/// Who reads a feed: the life of a pipeline, in a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consumer {
+    /// The ledger that keeps its cursor.
+    pub ledger: LedgerId,
+    /// The life of the pipeline.
+    pub pipeline: Incarnation,
+}
+
+/// A cheap sign of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulsed(pub u64);
+
+/// The feed of one relation.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Feed: Debug + Send + Sync {
+    /// The keys whose newest version is greater than `after`, by rising version, at most
+    /// `limit` (1 or more), in one snapshot. Expands marks of related tables first, in bounded
+    /// transactions of its own. A repeat is harmless.
+    async fn changes(
+        &self,
+        consumer: &Consumer,
+        after: Version,
+        limit: u32,
+    ) -> Result<ChangePage, PortError>;
+
+    /// The feed's present row of each key, in the order of `keys`; `None` where it has none.
+    async fn find(&self, keys: &[Key]) -> Result<Vec<Option<Change>>, PortError>;
+
+    /// Stores an acknowledgement durably. Never moves one back. A repeat is harmless.
+    async fn register(
+        &self,
+        consumer: &Consumer,
+        registration: Registration,
+    ) -> Result<(), PortError>;
+
+    /// Forgets a consumer, so that it holds no tombstone back. A repeat is harmless.
+    async fn forget(&self, consumer: &Consumer) -> Result<(), PortError>;
+
+    /// Removes tombstones that every registered consumer has passed, in one bounded transaction,
+    /// and returns how many. Call again until it is 0.
+    async fn prune(&self) -> Result<u64, PortError>;
+
+    /// A number that differs after another connection has committed. Costs next to nothing. It
+    /// may differ without a change of this relation; it decides nothing.
+    async fn pulse(&self) -> Result<Pulsed, PortError>;
+}
+
+/// What a record is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// Its document.
+    Live(Document),
+    /// There is no such row, or the pipeline's rule says it is not live.
+    Absent,
+    /// Its document cannot be made or is too large: the code and the reason.
+    Unloadable(Code, String),
+}
+
+/// A page of keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPage {
+    /// Live keys in strictly rising byte order with their versions.
+    pub keys: Vec<(Key, Version)>,
+    /// Whether the listing ended. A short page is not the end.
+    pub end: bool,
+}
+
+/// The records of one relation, as the projection of one pipeline sees them.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Records: Debug + Send + Sync {
+    /// What each of these records is now, in the order of `keys`.
+    ///
+    /// Stops early, after at least one, when the documents exceed `bytes_max`: the answer is then
+    /// shorter than `keys`, and the caller asks for the rest.
+    async fn load(&self, keys: &[Key], bytes_max: usize) -> Result<Vec<Loaded>, PortError>;
+
+    /// Live keys after `after` in byte order, without documents, at most `limit`.
+    async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError>;
+}
+
+/// How far the fill is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FillProgress {
+    /// Rows recorded by this fill so far.
+    pub filled: u64,
+    /// About how many there are.
+    pub total: u64,
+    /// Whether it is complete.
+    pub done: bool,
+}
+
+/// What capture consists of in the source right now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// Whether every change is recorded.
+    pub state: CaptureState,
+    /// What differs from what `install` would make, one line each: empty if nothing does.
+    pub differences: Vec<String>,
+    /// Rows of the feed.
+    pub feed_rows: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+}
+
+/// What a page of the audit found: the feed held against the table itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditPage {
+    /// Rows whose feed row is absent or a tombstone.
+    pub missed: Vec<Key>,
+    /// Live feed rows without a row.
+    pub ghosts: Vec<Key>,
+    /// How many keys were looked at.
+    pub seen: u64,
+    /// Where the next page begins; none after the last.
+    pub next: Option<Key>,
+}
+
+/// What records changes in the source, and how it is put there and taken away.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait Capture: Debug + Send + Sync {
+    /// Makes capture what it should be, in short transactions. Changes nothing that is already
+    /// equal. If anything was not, every row is to be filled anew. A repeat is harmless.
+    async fn install(&self) -> Result<CaptureReport, PortError>;
+
+    /// Records the next page of existing rows (at most
+    /// [`SOURCE_WRITE_ROWS_MAX`](crate::limits::SOURCE_WRITE_ROWS_MAX)); resumes where it was
+    /// stopped. Call until `done`. Once it is, capture is trusted under its present signature,
+    /// unless it changed meanwhile: then the fill begins again.
+    async fn fill(&self) -> Result<FillProgress, PortError>;
+
+    /// What capture is now. Writes nothing.
+    async fn verify(&self) -> Result<CaptureReport, PortError>;
+
+    /// Holds the next page of the feed against the table, both ways. Writes nothing.
+    async fn audit(&self, after: Option<Key>, limit: u32) -> Result<AuditPage, PortError>;
+
+    /// Takes capture out of the source, with the feed. A repeat is harmless.
+    async fn remove(&self) -> Result<(), PortError>;
+}

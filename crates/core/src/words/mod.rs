@@ -1,0 +1,21 @@
+//! The words of the domain as types: every id, token, number and text is parsed at the edge and cannot be confused with another.
+
+mod document;
+mod key;
+mod name;
+mod number;
+mod time;
+mod token;
+
+pub use document::{Document, Value};
+pub use key::Key;
+pub use name::{InvalidName, PipelineName, ScopeId};
+pub use number::{
+    Attempt, Epoch, Fence, MarkNumber, Moment, Rank, RegistrationCounter, RulesNumber, RunVersion,
+    Version,
+};
+pub use time::Timestamp;
+pub use token::{
+    CommitToken, Fingerprint, HolderId, Incarnation, InvalidToken, LeaseToken, LedgerId, RunId,
+    Signature,
+};

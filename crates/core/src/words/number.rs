@@ -1,0 +1,128 @@
+//! Growing numbers, each a type of its own, and the order of documents.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Takes a number.
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
+
+            /// The number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The number after this one; the greatest number stays.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// The number of a record's newest change: grows strictly per key, in commit order.
+    Version;
+    /// Counts the rules a pipeline has had; orders documents before the version does.
+    RulesNumber;
+    /// Which claim of completeness a run works for. Data writes never move it.
+    Epoch;
+    /// Orders the holders of a lease: a greater fence is a later holder.
+    Fence;
+    /// Counts the commits of a run.
+    RunVersion;
+    /// Counts the batches a sink was sent: what tells a restored sink or ledger from the real one.
+    MarkNumber;
+    /// Counts the acknowledgements a consumer has written into the source.
+    RegistrationCounter;
+}
+
+/// How often something was tried: 0 before the first try.
+pub type Attempt = u32;
+
+/// The place of a document in a key's history. A sink never replaces a greater rank by a smaller
+/// one; an equal one may replace.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Rank {
+    /// The rules the document was made under; compared first.
+    pub rules: RulesNumber,
+    /// The version of the record.
+    pub version: Version,
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}v{}", self.rules, self.version)
+    }
+}
+
+/// A snapshot of the source: says which changes it includes.
+///
+/// On a source with one writer at a time it is the newest version that was visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(Version);
+
+impl Moment {
+    /// The snapshot in which `newest` was the newest version.
+    pub const fn at(newest: Version) -> Self {
+        Self(newest)
+    }
+
+    /// The newest version of the snapshot.
+    pub const fn newest(self) -> Version {
+        self.0
+    }
+
+    /// Whether every change that `other` includes is included here too.
+    pub fn includes(self, other: Moment) -> bool {
+        other.0 <= self.0
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(rules: u64, version: u64) -> Rank {
+        Rank { rules: RulesNumber::new(rules), version: Version::new(version) }
+    }
+
+    #[test]
+    fn rules_order_before_versions() {
+        assert!(rank(2, 1) > rank(1, 900));
+        assert!(rank(1, 2) > rank(1, 1));
+    }
+
+    #[test]
+    fn the_greatest_number_stays() {
+        assert_eq!(Version::new(u64::MAX).next(), Version::new(u64::MAX));
+    }
+}

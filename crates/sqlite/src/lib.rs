@@ -1,0 +1,7 @@
+//! SQLite connections on threads of their own, durable, with failures classified.
+
+mod database;
+mod failure;
+
+pub use database::{Access, Database, Options};
+pub use failure::{Failure, Role, classify};
