@@ -1,1 +1,7 @@
-//! The rules that every ledger, source and sink obeys, as functions anyone can run.
+//! The rules that every ledger, source and sink obeys, as functions that anyone can run.
+//!
+//! A failure panics with the rule's name; run the functions in the tests of an implementation.
+
+pub mod ledger;
+pub mod sink;
+pub mod source;
