@@ -24,8 +24,14 @@ const LAYERS: &[Layer] = &[
             "truekeep-conformance",
             "truekeep-projector-*",
             "truekeep-jobs",
+            "truekeep-sqlite",
         ],
         may_use: &["truekeep-core"],
+    },
+    // Connections and failures of SQLite are the same for a source, a ledger and a mirror.
+    Layer {
+        packages: &["truekeep-adapter-sqlite", "truekeep-sink-sqlite"],
+        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-sqlite"],
     },
     Layer {
         packages: &["truekeep-adapter-*", "truekeep-sink-*"],
