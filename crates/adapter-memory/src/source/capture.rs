@@ -1,0 +1,86 @@
+//! Capture in memory: installed, filled, held against the table, removed.
+//!
+//! Invariant: S3 (a fill under way is told with every page, so no moment is taken for complete).
+
+use super::*;
+
+impl State {
+    fn report(&self) -> CaptureReport {
+        let Some(feed) = &self.feed else {
+            let state = CaptureState::Broken(Code::CAPTURE_MISSING);
+            let differences = vec!["changes are not recorded".to_owned()];
+            return CaptureReport { state, differences, feed_rows: 0, tombstones: 0 };
+        };
+        let tombstones = feed.rows.values().filter(|(_, deleted)| *deleted).count();
+        CaptureReport {
+            state: feed.state(),
+            differences: if feed.recording {
+                Vec::new()
+            } else {
+                vec!["changes are not recorded".to_owned()]
+            },
+            feed_rows: feed.rows.len() as u64,
+            tombstones: tombstones as u64,
+        }
+    }
+}
+
+#[async_trait]
+impl Capture for MemorySource {
+    async fn install(&self) -> Result<CaptureReport, PortError> {
+        let mut state = self.lock();
+        let feed = state.feed.get_or_insert_with(FeedState::new);
+        if !feed.recording {
+            feed.recording = true;
+            feed.installs += 1;
+            feed.fill = Some(Fill { first: false, filled: 0, sweeping: false, place: None });
+        }
+        Ok(state.report())
+    }
+
+    async fn fill(&self) -> Result<FillProgress, PortError> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let feed = state.feed.as_mut().ok_or_else(|| missing("fill the feed"))?;
+        let total = state.rows.len() as u64;
+        let done = feed.fill(&state.rows);
+        let filled = feed.fill.as_ref().map_or(total, |fill| fill.filled);
+        Ok(FillProgress { filled, total, done })
+    }
+
+    async fn verify(&self) -> Result<CaptureReport, PortError> {
+        Ok(self.lock().report())
+    }
+
+    async fn audit(&self, from: Option<Key>, limit: u32) -> Result<AuditPage, PortError> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let feed = state.feed.as_ref().ok_or_else(|| missing("audit the feed"))?;
+        let limit = limit.max(1) as usize;
+        let mut keys: Vec<&Key> = after(&state.rows, from.as_ref())
+            .map(|(key, _)| key)
+            .take(limit + 1)
+            .chain(after(&feed.rows, from.as_ref()).map(|(key, _)| key).take(limit + 1))
+            .collect();
+        keys.sort();
+        keys.dedup();
+        let more = keys.len() > limit;
+        keys.truncate(limit);
+        let mut page = AuditPage { seen: keys.len() as u64, ..AuditPage::default() };
+        for &key in &keys {
+            let live = feed.rows.get(key).is_some_and(|(_, deleted)| !deleted);
+            match (state.rows.contains_key(key), live) {
+                (true, false) => page.missed.push(key.clone()),
+                (false, true) => page.ghosts.push(key.clone()),
+                _ => {}
+            }
+        }
+        page.next = keys.last().filter(|_| more).map(|key| Key::clone(key));
+        Ok(page)
+    }
+
+    async fn remove(&self) -> Result<(), PortError> {
+        self.lock().feed = None;
+        Ok(())
+    }
+}
