@@ -1,1 +1,158 @@
-//! The reference sink, in memory.
+//! The reference sink, in memory: what every other sink is held against.
+//!
+//! Invariant: P3. Tombstones are kept for ever, and a batch, its tombstones and its mark are one
+//! change under one lock.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::{
+    Applied, Batch, Body, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory,
+    Outcome, Receipt, Sink, Verdict,
+};
+use truekeep_core::{Document, Key, Rank};
+
+/// A live record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Its rank; `None` if somebody else wrote it.
+    pub rank: Option<Rank>,
+    /// Its document.
+    pub document: Arc<Document>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: BTreeMap<Key, Held>,
+    tombstones: BTreeMap<Key, Rank>,
+    mark: Option<Mark>,
+}
+
+/// A sink that forgets nothing while it lives.
+#[derive(Debug, Default)]
+pub struct MemorySink {
+    state: Mutex<State>,
+}
+
+impl MemorySink {
+    /// An empty sink that nobody has written.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The live records.
+    pub fn contents(&self) -> BTreeMap<Key, Held> {
+        self.state().live.clone()
+    }
+
+    /// The deletions it remembers.
+    pub fn tombstones(&self) -> BTreeMap<Key, Rank> {
+        self.state().tombstones.clone()
+    }
+
+    /// Puts a record there past the port, as somebody else's program or a fault would.
+    pub fn plant(&self, key: Key, held: Held) {
+        self.state().live.insert(key, held);
+    }
+
+    /// Loses a record past the port, without a tombstone.
+    pub fn lose(&self, key: &Key) {
+        self.state().live.remove(key);
+    }
+
+    /// A change is made whole or panics before it begins, so a poisoned lock guards a sound state.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether the sender may write, and the mark that its batch leaves.
+    fn admit(&self, sent: &Mark) -> Result<Mark, PortError> {
+        let refused = |class, code| PortError::new("write a batch", class, code);
+        let Some(held) = &self.mark else { return Ok(sent.clone()) };
+        if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
+            return Err(refused(FailureClass::Halted, Code::SINK_OWNED));
+        }
+        if sent.fence < held.fence {
+            return Err(refused(FailureClass::Fenced, Code::SINK_FENCED));
+        }
+        Ok(Mark {
+            rules: held.rules.max(sent.rules),
+            number: held.number.max(sent.number),
+            ..sent.clone()
+        })
+    }
+
+    fn deliver(&mut self, delivery: Delivery) -> Outcome {
+        let Delivery { key, rank, body } = delivery;
+        let live = self.live.get(&key).and_then(|held| held.rank);
+        let verdict = Verdict::of(rank, live.max(self.tombstones.get(&key).copied()));
+        match (verdict, body) {
+            (Verdict::Keep(_), _) => {}
+            (Verdict::Write | Verdict::Rewrite, Body::Upsert(document)) => {
+                self.tombstones.remove(&key);
+                self.live.insert(key, Held { rank: Some(rank), document });
+            }
+            (Verdict::Write | Verdict::Rewrite, Body::Delete) => {
+                self.live.remove(&key);
+                self.tombstones.insert(key, rank);
+            }
+        }
+        verdict.outcome()
+    }
+}
+
+#[async_trait]
+impl Sink for MemorySink {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            versioned_writes: true,
+            versioned_deletes: true,
+            remembers_deletes: Memory::Forever,
+            fenced_writes: true,
+            ordered_listing: true,
+            marked: true,
+            listing_lag: Duration::ZERO,
+        }
+    }
+
+    async fn prepare(&self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    async fn mark(&self) -> Result<Option<Mark>, PortError> {
+        Ok(self.state().mark.clone())
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
+        let mut state = self.state();
+        let mark = state.admit(&batch.mark)?;
+        let receipt = Receipt(mark.number.get());
+        state.mark = Some(mark);
+        let outcomes =
+            batch.deliveries.into_iter().map(|delivery| state.deliver(delivery)).collect();
+        Ok(Applied { outcomes, receipt })
+    }
+
+    async fn confirm(&self, _receipt: &Receipt) -> Result<Confirmation, PortError> {
+        Ok(Confirmation::Confirmed)
+    }
+
+    async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
+        let state = self.state();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = state.live.range((from, Bound::Unbounded));
+        let entries: Vec<Entry> = rest
+            .by_ref()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .map(|(key, held)| Entry { key: key.clone(), rank: held.rank })
+            .collect();
+        Ok(Listing { end: rest.next().is_none(), entries })
+    }
+}
