@@ -135,6 +135,10 @@ codes! {
         "The mirror's table is not the one that these rules write.",
         "The table existed before, or was altered.",
         "Choose another table, or drop it and run `truekeep apply`.";
+    PIPELINE_UNKNOWN:
+        "The ledger does not know this pipeline.",
+        "Its rules were never put in force in this ledger, or the name is misspelt.",
+        "Run `truekeep apply`, or check the name.";
     RELATION_MISSING:
         "The source has no such table, or the table lacks a column that the rules name.",
         "It was renamed or dropped, or the name is misspelt.",
@@ -143,6 +147,10 @@ codes! {
         "The table cannot be followed.",
         "It is a view or a virtual table, or has no usable key.",
         "Follow the tables behind the view, or declare a `key`.";
+    REQUESTED:
+        "An operator wants this record delivered again.",
+        "`truekeep parked retry` named it.",
+        "Nothing: it is delivered next.";
     RULES_CHANGED:
         "The configuration differs from the rules in force.",
         "The configuration was edited, or this worker has an old one.",

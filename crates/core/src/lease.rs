@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fence, HolderId, LeaseToken, Timestamp};
+use crate::code::Code;
+use crate::failure::{FailureClass, PortError};
+use crate::{Fence, HolderId, LeaseToken, Timestamp, limits};
 
 /// A lease as the ledger stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +31,31 @@ pub fn in_force(lease: &Lease, now: Timestamp, ttl: Duration) -> bool {
     lease.expires_at > now && lease.expires_at <= now.plus(ttl)
 }
 
+/// Checks the length that a lease is asked for with.
+///
+/// # Errors
+/// Terminal, unless it is 1 ms to [`limits::DURATION_MAX`].
+pub fn length(operation: &'static str, ttl: Duration) -> Result<Duration, PortError> {
+    if (Duration::from_millis(1)..=limits::DURATION_MAX).contains(&ttl) {
+        return Ok(ttl);
+    }
+    Err(PortError::new(operation, FailureClass::Terminal, Code::CONFIG_INVALID)
+        .detail(format!("a lease of {ttl:?} is not possible")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lease_has_a_length_and_it_is_bounded() {
+        for ttl in [Duration::from_millis(1), limits::DURATION_MAX] {
+            assert_eq!(length("take", ttl).ok(), Some(ttl));
+        }
+        for ttl in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+            assert_eq!(length("take", ttl).expect_err("no").class, FailureClass::Terminal);
+        }
+    }
 
     #[test]
     fn a_lease_is_in_force_up_to_its_expiry_and_no_further_than_its_ttl() {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::code::Code;
+use crate::failure::{FailureClass, PortError};
+
 /// Records of a page: round trips vanish, and what a crash repeats stays small.
 pub const PAGE_ROWS: u32 = 1_000;
 /// A page never holds more records: what a crash repeats stays bounded.
@@ -24,6 +27,9 @@ pub const STATEMENTS_PER_TURN_MAX: u32 = 20;
 pub const ERROR_TEXT_BYTES_MAX: usize = 4 << 10;
 /// How long history is kept: a month of questions can be answered.
 pub const HISTORY_KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// Old events that one new event removes: history shrinks faster than it grows, and no write waits
+/// for a long clean-up.
+pub const HISTORY_PRUNED_MAX: u32 = 100;
 /// Rows that one of our transactions writes in the source: the application waits for no more.
 pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
 /// How often a moving position is written into the source: a restored source is told from the
@@ -41,6 +47,18 @@ pub const IDLE_EVERY: Duration = Duration::from_secs(1);
 /// can take over from a hung sink.
 pub const TURN_MAX: Duration = Duration::from_secs(300);
 
+/// Checks how many rows a caller asks for.
+///
+/// # Errors
+/// Terminal, unless it is 1 to [`PAGE_ROWS_MAX`].
+pub fn rows(operation: &'static str, wanted: u32) -> Result<u32, PortError> {
+    if (1..=PAGE_ROWS_MAX).contains(&wanted) {
+        return Ok(wanted);
+    }
+    Err(PortError::new(operation, FailureClass::Terminal, Code::CONFIG_INVALID)
+        .detail(format!("{wanted} rows were asked for, 1 to {PAGE_ROWS_MAX} are possible")))
+}
+
 /// Cuts a text to [`ERROR_TEXT_BYTES_MAX`] at a character's end.
 pub fn bounded(text: &str) -> &str {
     &text[..text.floor_char_boundary(ERROR_TEXT_BYTES_MAX)]
@@ -56,5 +74,15 @@ mod tests {
         assert!(bounded(&long).len() <= ERROR_TEXT_BYTES_MAX);
         assert_eq!(bounded("short"), "short");
         assert_eq!(bounded(""), "");
+    }
+
+    #[test]
+    fn a_number_of_rows_is_neither_nothing_nor_without_bound() {
+        for wanted in [1, PAGE_ROWS_MAX] {
+            assert_eq!(rows("list", wanted).ok(), Some(wanted));
+        }
+        for wanted in [0, PAGE_ROWS_MAX + 1, u32::MAX] {
+            assert_eq!(rows("list", wanted).expect_err("refused").class, FailureClass::Terminal);
+        }
     }
 }

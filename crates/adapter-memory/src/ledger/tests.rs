@@ -1,0 +1,1 @@
+//! The rules of a ledger, on the one in memory.
