@@ -28,7 +28,7 @@ pub use tail::Tail;
 pub use tailing::{Delivered, Failed, PageSeen, Tailing};
 
 use crate::code::Code;
-use crate::ports::{Consumer, Registration};
+use crate::ports::{Consumer, LedgerWrite, Registration};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::retry::RetryPolicy;
 use crate::{Attempt, RulesNumber, Timestamp, Version};
@@ -180,37 +180,54 @@ impl Procedure for Follow {
         seen: Observation,
         now: Timestamp,
     ) -> Result<Step<Phase>, Misplaced> {
-        let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
-        match (phase, seen) {
-            (phase, Observation::TookOver { after_crash }) => {
-                Ok(Opening::took_over(terms, phase.into_tail(), after_crash))
-            }
-            (phase, Observation::Opened(opened)) => {
-                Ok(Opening { before: phase.into_tail() }.opened(terms, &opened, now))
-            }
-            (phase, Observation::Refused(code)) => Ok(Halted::enter(phase.into_tail(), code, now)),
-            (Phase::Tailing(tailing), Observation::Registered(registration)) => {
-                Ok(tailing.registered(registration, now))
-            }
-            (Phase::Tailing(tailing), Observation::Armed) => Ok(tailing.armed()),
-            (Phase::Tailing(tailing), Observation::Page(page)) => {
-                Ok(tailing.page(terms, page, now))
-            }
-            (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
-                Ok(tailing.redelivered(terms, delivered, now))
-            }
-            (Phase::Tailing(tailing), Observation::Isolated(row)) => {
-                Ok(tailing.isolated(terms, row))
-            }
-            (
-                Phase::Opening(_) | Phase::Halted(_),
-                Observation::Registered(_)
-                | Observation::Armed
-                | Observation::Page(_)
-                | Observation::Redelivered(_)
-                | Observation::Isolated(_),
-            ) => Err(misplaced),
+        let halted_by = match &phase {
+            Phase::Halted(halted) => Some(halted.code.clone()),
+            Phase::Opening(_) | Phase::Tailing(_) => None,
+        };
+        let mut step = follows(terms, phase, seen, now)?;
+        if let Phase::Halted(halted) = &step.next
+            && halted_by.as_ref() == Some(&halted.code)
+        {
+            // Still halted for the same reason: told once.
+            step.writes.retain(|write| !matches!(write, LedgerWrite::Record(_)));
         }
+        Ok(step)
+    }
+}
+
+/// What follows from what was seen, in each phase: the transition table.
+fn follows(
+    terms: &Terms,
+    phase: Phase,
+    seen: Observation,
+    now: Timestamp,
+) -> Result<Step<Phase>, Misplaced> {
+    let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
+    match (phase, seen) {
+        (phase, Observation::TookOver { after_crash }) => {
+            Ok(Opening::took_over(terms, phase.into_tail(), after_crash))
+        }
+        (phase, Observation::Opened(opened)) => {
+            Ok(Opening { before: phase.into_tail() }.opened(terms, &opened, now))
+        }
+        (phase, Observation::Refused(code)) => Ok(Halted::enter(phase.into_tail(), code, now)),
+        (Phase::Tailing(tailing), Observation::Registered(registration)) => {
+            Ok(tailing.registered(registration, now))
+        }
+        (Phase::Tailing(tailing), Observation::Armed) => Ok(tailing.armed()),
+        (Phase::Tailing(tailing), Observation::Page(page)) => Ok(tailing.page(terms, page, now)),
+        (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
+            Ok(tailing.redelivered(terms, delivered, now))
+        }
+        (Phase::Tailing(tailing), Observation::Isolated(row)) => Ok(tailing.isolated(terms, row)),
+        (
+            Phase::Opening(_) | Phase::Halted(_),
+            Observation::Registered(_)
+            | Observation::Armed
+            | Observation::Page(_)
+            | Observation::Redelivered(_)
+            | Observation::Isolated(_),
+        ) => Err(misplaced),
     }
 }
 

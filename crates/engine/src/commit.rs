@@ -1,0 +1,108 @@
+//! A checkpoint and its settling: an unknown outcome repeats the same commit with the same token
+//! until the ledger has answered.
+
+use std::time::Duration;
+
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::follow::Phase;
+use truekeep_core::guard::Guard;
+use truekeep_core::ports::{Commit, Committed, LedgerWrite, RunHealth, RunState};
+use truekeep_core::procedure::Step;
+use truekeep_core::retry::RetryPolicy;
+
+use crate::pipeline::Ports;
+use crate::scope::Held;
+
+/// How soon a commit whose outcome is unknown is repeated. It ends with the lease.
+const SETTLE: RetryPolicy = RetryPolicy {
+    base: Duration::from_millis(20),
+    cap: Duration::from_secs(2),
+    ..RetryPolicy::DELIVERY
+};
+
+/// What a turn adds to a run.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    pub step: Step<Phase>,
+    pub health: RunHealth,
+    pub delivered: u64,
+}
+
+impl Held {
+    pub(crate) fn guard(&self) -> Guard {
+        Guard {
+            token: self.lease.token.clone(),
+            fence: self.lease.fence,
+            run_version: self.version,
+            rules: self.terms.rules,
+        }
+    }
+
+    /// Commits a checkpoint; writes nothing if nothing changed.
+    ///
+    /// # Errors
+    /// What the ledger cannot do at all. Trouble that may pass is waited out here, for as long as
+    /// the caller goes on polling: the loss of the lease ends that.
+    pub(crate) async fn commit(
+        &mut self,
+        ports: &Ports,
+        checkpoint: Checkpoint,
+    ) -> Result<Option<Committed>, PortError> {
+        let Checkpoint { step, health, delivered } = checkpoint;
+        if step.next == self.phase && step.writes.is_empty() && health == self.health {
+            return Ok(None);
+        }
+        let commit = Commit {
+            run: self.run.clone(),
+            scope: self.scope.clone(),
+            guard: self.guard(),
+            token: ports.entropy.commit_token(),
+            phase: to_json(&step.next)?,
+            state: RunState::Active,
+            health: health.clone(),
+            delivered,
+            writes: step.writes,
+        };
+        let committed = settle(ports, &commit).await?;
+        if let Committed::Landed(version, tally) = committed {
+            self.version = version;
+            self.tally = tally;
+            self.phase = step.next;
+            self.health = health;
+            if commit.writes.iter().any(|write| matches!(write, LedgerWrite::Enqueue(_))) {
+                self.items_checked = None;
+            }
+        }
+        Ok(Some(committed))
+    }
+}
+
+async fn settle(ports: &Ports, commit: &Commit) -> Result<Committed, PortError> {
+    let mut attempt = 0;
+    loop {
+        match ports.ledger.commit(commit).await {
+            Ok(committed) => return Ok(committed),
+            Err(error) if matches!(error.class, FailureClass::Unknown | FailureClass::Retry) => {
+                tracing::warn!(code = %error.code, error = error.chain(), attempt, "commit");
+                ports.clock.sleep(SETTLE.delay(attempt, ports.entropy.draw())).await;
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn to_json(phase: &Phase) -> Result<String, PortError> {
+    serde_json::to_string(phase).map_err(|error| {
+        PortError::new("store the phase", FailureClass::Terminal, Code::UNEXPECTED).caused_by(error)
+    })
+}
+
+/// Reads a stored phase.
+pub(crate) fn from_json(text: &str) -> Result<Phase, PortError> {
+    serde_json::from_str(text).map_err(|error| {
+        PortError::new("read the stored phase", FailureClass::Terminal, Code::LEDGER_VERSION)
+            .caused_by(error)
+    })
+}

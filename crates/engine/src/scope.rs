@@ -1,0 +1,208 @@
+//! One scope on its way: takes the lease, turns, waits, gives the lease back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use truekeep_core::certificate::Tally;
+use truekeep_core::code::Code;
+use truekeep_core::follow::{Phase, Terms};
+use truekeep_core::lease::Lease;
+use truekeep_core::ports::{Clock, ProcedureKind, RunHealth};
+use truekeep_core::{LeaseToken, RunId, RunVersion, ScopeId, Timestamp};
+
+use crate::keeper::Keeper;
+use crate::observer::{Happening, Observer};
+use crate::pipeline::{Pipeline, Ports, Settings};
+use crate::read_ahead::ReadAhead;
+use crate::stop::Stop;
+use crate::turn::Turn;
+
+/// What is known while the lease is ours.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub scope: ScopeId,
+    pub procedure: ProcedureKind,
+    pub lease: Lease,
+    pub run: RunId,
+    pub version: RunVersion,
+    pub terms: Terms,
+    pub phase: Phase,
+    pub health: RunHealth,
+    pub tally: Tally,
+    /// When the ledger last said what time it is: its time, and ours.
+    pub said: (Timestamp, Duration),
+    pub reader: Option<ReadAhead>,
+    /// Rows of the next page: adapts to how long pages take.
+    pub rows: u32,
+    /// When the next item is due, if that was looked up since items last moved.
+    pub items_checked: Option<Option<Timestamp>>,
+    /// Whether the next turn is the feed's even if items are due.
+    pub feeds_turn: bool,
+}
+
+impl Held {
+    /// The ledger's time, as far as our own clock can tell.
+    pub fn now(&self, clock: &dyn Clock) -> Timestamp {
+        let (then, at) = self.said;
+        then.plus(clock.monotonic().saturating_sub(at))
+    }
+}
+
+/// Why a scope stopped turning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// Somebody asked to stop; the lease was given back.
+    Stopped,
+    /// Nothing was due any more (only when asked to end then).
+    Drained,
+    /// Somebody else has the lease (only when asked to end then).
+    Held(truekeep_core::HolderId, Timestamp),
+    /// An operator is needed (only when asked to end then).
+    Halted(Code, String),
+}
+
+/// Drives one scope.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    pub ports: Ports,
+    pub pipeline: Pipeline,
+    pub settings: Arc<Settings>,
+    pub keeper: Arc<Keeper>,
+    pub observer: Arc<dyn Observer>,
+    pub turns: Arc<Semaphore>,
+    pub held: Option<Held>,
+}
+
+/// When a runner ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Somebody asks to stop.
+    Stopped,
+    /// Nothing is due, or nothing can be done.
+    Drained,
+}
+
+impl Runner {
+    /// Turns until it is time to end. The lease is given back at the end, also when the future is
+    /// asked to stop in the middle of a wait.
+    pub async fn run(mut self, until: Until, stop: Stop) -> Ending {
+        let mut failures = 0;
+        let ending = loop {
+            if stop.asked() {
+                break Ending::Stopped;
+            }
+            let turns = Arc::clone(&self.turns);
+            let Ok(permit) = turns.acquire().await else { break Ending::Stopped };
+            let turn = self.guarded_turn().await;
+            drop(permit);
+            failures = if matches!(turn, Turn::Retry { .. }) { failures + 1 } else { 0 };
+            let given_up = failures >= self.settings.trouble.attempts_max;
+            if until == Until::Drained
+                && let Some(ending) = drained(&turn, given_up)
+            {
+                break ending;
+            }
+            self.wait(&turn, &stop).await;
+        };
+        self.give_back().await;
+        ending
+    }
+
+    /// A turn that ends when the lease is lost. A lost lease is given back all the same: if only
+    /// a race was lost and it is still ours, nobody has to wait for its end.
+    async fn guarded_turn(&mut self) -> Turn {
+        let Some(token) = self.held.as_ref().map(|held| held.lease.token.clone()) else {
+            return self.acquire().await;
+        };
+        let keeper = Arc::clone(&self.keeper);
+        keeper.turn_begins(&token);
+        let turn = tokio::select! {
+            biased;
+            () = keeper.lost(&token) => Turn::ClaimLost,
+            turn = self.turn() => turn,
+        };
+        keeper.turn_ends(&token);
+        if turn == Turn::ClaimLost {
+            self.held = None;
+            self.happened(&Happening::Lost);
+            self.release(&token).await;
+        }
+        turn
+    }
+
+    pub(crate) fn happened(&self, what: &Happening) {
+        self.observer.happened(&self.pipeline.scope, what);
+    }
+
+    /// Gives the lease back, if there is one.
+    pub(crate) async fn give_back(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.release(&held.lease.token).await;
+            self.happened(&Happening::Released);
+        }
+    }
+
+    pub(crate) async fn release(&self, token: &LeaseToken) {
+        self.keeper.drop_lease(token);
+        if let Err(error) = self.ports.leases.release(&self.pipeline.scope, token).await {
+            // It ends by itself.
+            tracing::warn!(code = %error.code, error = error.chain(), "release");
+        }
+    }
+
+    /// Waits as long as the turn says, and less if something stirs.
+    async fn wait(&self, turn: &Turn, stop: &Stop) {
+        let length = match turn {
+            Turn::Advanced => return,
+            Turn::ClaimLost => self.settings.poll_every,
+            Turn::Inactive(_) => self.settings.idle_every,
+            Turn::HeldBy(_, _, left) => (*left).min(self.settings.idle_every),
+            Turn::NotDue => return self.wait_for_change(stop).await,
+            Turn::Halted(_, _, left) => (*left).min(self.settings.idle_every),
+            Turn::Retry { again_in, .. } => *again_in,
+        };
+        tokio::select! {
+            () = stop.wait() => {}
+            () = self.lease_lost() => {}
+            () = self.ports.clock.sleep(length) => {}
+        }
+    }
+
+    async fn lease_lost(&self) {
+        match &self.held {
+            Some(held) => self.keeper.lost(&held.lease.token).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// An idle scope looks at the source's change counter often, and at everything now and then.
+    async fn wait_for_change(&self, stop: &Stop) {
+        let began = self.ports.clock.monotonic();
+        let before = self.pipeline.feed.pulse().await.ok();
+        while self.ports.clock.monotonic().saturating_sub(began) < self.settings.idle_every {
+            tokio::select! {
+                () = stop.wait() => return,
+                () = self.lease_lost() => return,
+                () = self.ports.clock.sleep(self.settings.poll_every) => {}
+            }
+            if self.pipeline.feed.pulse().await.ok() != before {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a turn ends a runner that was asked to end when nothing is due.
+fn drained(turn: &Turn, given_up: bool) -> Option<Ending> {
+    match turn {
+        Turn::NotDue => Some(Ending::Drained),
+        Turn::HeldBy(holder, until, _) => Some(Ending::Held(holder.clone(), *until)),
+        Turn::Halted(code, text, _) => Some(Ending::Halted(code.clone(), text.clone())),
+        Turn::Inactive(code) => Some(Ending::Halted(code.clone(), String::new())),
+        Turn::Retry { code, text, .. } if given_up => {
+            Some(Ending::Halted(code.clone(), text.clone()))
+        }
+        Turn::Advanced | Turn::ClaimLost | Turn::Retry { .. } => None,
+    }
+}
