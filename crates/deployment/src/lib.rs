@@ -1,1 +1,3 @@
-//! truekeep.toml to validated config to wired ports: the crate that names adapters, sinks, clocks and randomness.
+//! The facade of truekeep: a configuration becomes wired ports. The only crate that names adapters, sinks, clocks and randomness.
+
+pub mod config;

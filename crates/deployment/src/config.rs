@@ -1,0 +1,245 @@
+//! The configuration: truekeep.toml, read and checked as a whole before anything is opened.
+//!
+//! Every problem is reported at once, each with its place and a remedy. A value that comes from the
+//! environment or from a secret's file stands in no `Debug` and no error text.
+
+mod conflicts;
+mod location;
+mod problem;
+mod quantity;
+mod reader;
+mod schema;
+mod sections;
+mod substitute;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use annotate_snippets::Level;
+use truekeep_core::PipelineName;
+
+pub use location::Location;
+pub use problem::{InvalidConfig, PlacedProblem, Problem};
+pub use quantity::{duration, size};
+pub use substitute::{Environment, Hidden};
+
+/// The commented example: the reference of every key.
+pub const EXAMPLE: &str = include_str!("config/example.toml");
+
+/// The name of the file where no other is given.
+pub const FILE_NAME: &str = "truekeep.toml";
+
+/// Bytes of a configuration: a longer one is another file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A configuration that was checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the worker keeps its own state.
+    pub ledger: LedgerConfig,
+    /// The databases of record, by name.
+    pub sources: BTreeMap<String, SourceConfig>,
+    /// The derived stores, by name.
+    pub sinks: BTreeMap<String, SinkConfig>,
+    /// What is kept true, in the order of names.
+    pub pipelines: Vec<PipelineConfig>,
+    /// How the worker runs.
+    pub worker: WorkerConfig,
+    path: PathBuf,
+    text: String,
+    warnings: Vec<Problem>,
+    hidden: Hidden,
+}
+
+/// Where the worker keeps its own state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LedgerConfig {
+    /// In memory: everything is delivered again at each start.
+    Memory,
+    /// In a SQLite file.
+    Sqlite(Location),
+}
+
+/// A database of record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Its file.
+    pub location: Location,
+}
+
+/// A derived store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkConfig {
+    /// Its file.
+    pub location: Location,
+    /// The table that is written.
+    pub table: String,
+    /// How a document lies in the table.
+    pub layout: LayoutConfig,
+    pub(crate) span: Range<usize>,
+}
+
+/// How a document lies in a mirror's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LayoutConfig {
+    /// One column per value of the document.
+    Columns,
+    /// The whole document as JSON in this column.
+    Json(String),
+}
+
+/// One pipeline: feed, projection and sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PipelineConfig {
+    /// Its name.
+    pub name: PipelineName,
+    /// The name of its source.
+    pub source: String,
+    /// The table it follows.
+    pub table: String,
+    /// The columns that identify a record.
+    pub key: Vec<String>,
+    /// How a record becomes a document.
+    pub document: DocumentConfig,
+    /// The SQL condition that a row must meet.
+    pub live_when: Option<String>,
+    /// Related tables whose changes change documents.
+    pub watch: Vec<WatchConfig>,
+    /// The name of its sink.
+    pub sink: String,
+    /// The most records of a page.
+    pub page_rows: u32,
+    /// Bytes of a document; a larger one is parked.
+    pub document_max: usize,
+    pub(crate) span: Range<usize>,
+}
+
+/// How a record becomes a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DocumentConfig {
+    /// All columns of the table.
+    AllColumns,
+    /// These columns.
+    Columns(Vec<String>),
+    /// What a query makes; these of its columns hold JSON.
+    Sql {
+        /// One select with the key columns.
+        query: String,
+        /// Columns whose text is JSON.
+        json: Vec<String>,
+    },
+}
+
+/// A related table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchConfig {
+    /// Many rows of it belong to one record.
+    Child {
+        /// The table.
+        table: String,
+        /// Its columns that hold the record's key.
+        key: Vec<String>,
+    },
+    /// One row of it belongs to many records.
+    Parent {
+        /// The table.
+        table: String,
+        /// The record's columns that point to it.
+        via: Vec<String>,
+        /// The columns they point to.
+        references: Vec<String>,
+    },
+}
+
+/// How the worker runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerConfig {
+    /// How long a lease runs unless it is renewed.
+    pub lease: Duration,
+    /// Where the service answers over HTTP.
+    pub listen: std::net::SocketAddr,
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] with every problem that was found.
+    pub fn load(path: &Path) -> Result<Self, InvalidConfig> {
+        let unreadable =
+            |reason: &str, remedy: &str| InvalidConfig::unreadable(path, reason, remedy);
+        let missing = "`truekeep init sqlite:FILE` writes a configuration; `--config PATH` names another file";
+        let length = match path.metadata() {
+            Ok(found) if found.is_dir() => {
+                return Err(unreadable("it is a folder", "name the file inside it"));
+            }
+            Ok(found) => found.len(),
+            Err(error) => return Err(unreadable(&error.to_string(), missing)),
+        };
+        if length > FILE_BYTES_MAX {
+            return Err(unreadable("it is longer than 1 MB", "name a configuration"));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| unreadable(&error.to_string(), "name a readable UTF-8 file"))?;
+        Self::parse(path, &text, &|name| std::env::var(name).ok())
+    }
+
+    /// Reads a text as if it stood in the file `path`; variables come from `environment`.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] with every problem that was found.
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        environment: Environment<'_>,
+    ) -> Result<Self, InvalidConfig> {
+        sections::read(path, text, environment)
+    }
+
+    /// The file it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The pipeline of a name.
+    pub fn pipeline(&self, name: &str) -> Option<&PipelineConfig> {
+        self.pipelines.iter().find(|pipeline| pipeline.name.as_str() == name)
+    }
+
+    /// The source of a pipeline.
+    ///
+    /// # Panics
+    /// If the pipeline is another configuration's.
+    pub fn source_of(&self, pipeline: &PipelineConfig) -> &SourceConfig {
+        self.sources.get(&pipeline.source).expect("a checked pipeline has a source")
+    }
+
+    /// The sink of a pipeline.
+    ///
+    /// # Panics
+    /// If the pipeline is another configuration's.
+    pub fn sink_of(&self, pipeline: &PipelineConfig) -> &SinkConfig {
+        self.sinks.get(&pipeline.sink).expect("a checked pipeline has a sink")
+    }
+
+    /// What can be used but is likely not meant, as a compiler shows it.
+    pub fn render_warnings(&self, colour: bool) -> String {
+        let warnings = self.warnings.iter();
+        problem::render(warnings, &self.path, &self.text, colour, Level::WARNING)
+    }
+
+    /// What can be used but is likely not meant.
+    pub fn warnings(&self) -> Vec<PlacedProblem> {
+        self.warnings.iter().map(|warning| problem::placed(&self.text, warning)).collect()
+    }
+
+    /// The text without the values that came from the environment or from secrets' files.
+    pub fn redact(&self, text: &str) -> String {
+        self.hidden.redact(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

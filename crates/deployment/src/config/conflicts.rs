@@ -1,0 +1,98 @@
+//! What no table can tell by itself: two writers of one place, and what nothing uses.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::problem::Problem;
+use super::reader::Gather;
+use super::sections::Parts;
+use super::{LedgerConfig, Location, PipelineConfig, SinkConfig};
+
+/// Checks the whole; what can be used but is likely not meant is returned.
+pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
+    let mut targets = BTreeMap::new();
+    for (pipeline, at) in &parts.pipelines {
+        if let Some((_, Some(sink))) = parts.sinks.get(&pipeline.sink) {
+            let first = *targets.entry(target(sink)).or_insert(&pipeline.name);
+            if *first != pipeline.name {
+                let message =
+                    format!("pipelines `{first}` and `{}` write one table", pipeline.name);
+                let remedy =
+                    "give each pipeline a sink of its own: it deletes what it did not write";
+                gather.problem(at, message, remedy);
+            }
+            own_table(parts, gather, pipeline, at, sink);
+        }
+    }
+    separate(parts, gather);
+    warnings(parts)
+}
+
+/// A table by file and name; SQLite's names are equal in any case of ASCII letters.
+fn target(sink: &SinkConfig) -> (PathBuf, String) {
+    (sink.location.canonical(), sink.table.to_ascii_lowercase())
+}
+
+fn own_table(
+    parts: &Parts,
+    gather: &Gather<'_>,
+    pipeline: &PipelineConfig,
+    at: &Range<usize>,
+    sink: &SinkConfig,
+) {
+    let Some((_, Some(source))) = parts.sources.get(&pipeline.source) else { return };
+    let followed = (source.location.canonical(), pipeline.table.to_ascii_lowercase());
+    if target(sink) == followed {
+        let message = format!("pipeline `{}` would write the table that it follows", pipeline.name);
+        gather.problem(at, message, "choose another `table` or file for the sink");
+    }
+}
+
+/// The ledger's file is the worker's own: nothing else lives in it.
+fn separate(parts: &Parts, gather: &Gather<'_>) {
+    let Some(found) = &parts.ledger else { return };
+    let LedgerConfig::Sqlite(ledger) = &found.value else { return };
+    let clashes = |location: &Location| location.canonical() == ledger.canonical();
+    let remedy = "give the ledger a file of its own";
+    for (name, (at, source)) in &parts.sources {
+        if source.as_ref().is_some_and(|source| clashes(&source.location)) {
+            let message = format!("source `{name}` is the ledger's file");
+            gather.problem(&at.span, message, remedy);
+        }
+    }
+    for (name, (at, sink)) in &parts.sinks {
+        if sink.as_ref().is_some_and(|sink| clashes(&sink.location)) {
+            gather.problem(&at.span, format!("sink `{name}` is the ledger's file"), remedy);
+        }
+    }
+}
+
+fn warnings(parts: &Parts) -> Vec<Problem> {
+    let mut warnings = Vec::new();
+    let mut warn = |span, message: String, remedy: &str| {
+        warnings.push(Problem { span, message, remedy: remedy.to_owned() });
+    };
+    if let Some(found) = parts.ledger.as_ref().filter(|l| l.value == LedgerConfig::Memory) {
+        let message = "the ledger is in memory and is lost with the process".to_owned();
+        let remedy =
+            "every start delivers everything again to an empty sink; use a file for anything else";
+        warn(Some(found.span.clone()), message, remedy);
+    }
+    let uses = |name: &str, of: fn(&PipelineConfig) -> &str| {
+        parts.pipelines.iter().any(|(pipeline, _)| of(pipeline) == name)
+    };
+    for (name, (at, _)) in parts.sources.iter().filter(|(name, _)| !uses(name, |p| &p.source)) {
+        let message = format!("no pipeline uses the source `{name}`");
+        warn(Some(at.span.clone()), message, "remove it, or name it in a pipeline");
+    }
+    for (name, (at, _)) in parts.sinks.iter().filter(|(name, _)| !uses(name, |p| &p.sink)) {
+        let message = format!("no pipeline uses the sink `{name}`");
+        warn(Some(at.span.clone()), message, "remove it, or name it in a pipeline");
+    }
+    if parts.pipelines.is_empty() {
+        let remedy = "add a `[pipeline.NAME]`; `truekeep init` proposes some";
+        warn(None, "there is no pipeline, so there is nothing to do".to_owned(), remedy);
+    }
+    warnings
+}

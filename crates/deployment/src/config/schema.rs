@@ -1,0 +1,43 @@
+//! Every key that a configuration may have: the reader refuses all others, and the example shows each.
+
+/// The tables of the file.
+pub(super) const FILE: &[&str] = &["ledger", "source", "pipeline", "sink", "worker"];
+/// `[ledger]`.
+pub(super) const LEDGER: &[&str] = &["url"];
+/// `[source.NAME]`.
+pub(super) const SOURCE: &[&str] = &["url"];
+/// `[pipeline.NAME]`.
+pub(super) const PIPELINE: &[&str] = &[
+    "source",
+    "table",
+    "key",
+    "document",
+    "live_when",
+    "watch",
+    "sink",
+    "page_rows",
+    "document_max",
+];
+/// `document = { .. }`.
+pub(super) const DOCUMENT: &[&str] = &["sql", "json"];
+/// `watch = [{ .. }]`.
+pub(super) const WATCH: &[&str] = &["table", "key", "via", "references"];
+/// `[sink.NAME]`.
+pub(super) const SINK: &[&str] = &["kind", "url", "table", "layout"];
+/// `layout = { .. }`.
+pub(super) const LAYOUT: &[&str] = &["json"];
+/// `[worker]`.
+pub(super) const WORKER: &[&str] = &["lease", "listen"];
+
+/// Every table with its keys.
+#[cfg(test)]
+pub(super) const ALL: &[(&str, &[&str])] = &[
+    ("ledger", LEDGER),
+    ("source", SOURCE),
+    ("pipeline", PIPELINE),
+    ("document", DOCUMENT),
+    ("watch", WATCH),
+    ("sink", SINK),
+    ("layout", LAYOUT),
+    ("worker", WORKER),
+];

@@ -1,0 +1,318 @@
+//! The tables of the file, one function each.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+use truekeep_core::PipelineName;
+use truekeep_core::limits::{DOCUMENT_BYTES_MAX, LEASE_TTL, PAGE_ROWS, PAGE_ROWS_MAX};
+
+use super::problem::Problem;
+use super::reader::{Found, Gather, Reader, nearest};
+use super::{
+    Config, DocumentConfig, Environment, InvalidConfig, LayoutConfig, LedgerConfig, Location,
+    PipelineConfig, SinkConfig, SourceConfig, WatchConfig, WorkerConfig, conflicts, quantity,
+    schema,
+};
+
+/// The ledger's file where no other is named, beside the configuration.
+const LEDGER_FILE: &str = "truekeep.db";
+
+/// Where the service answers unless told otherwise: on this machine only.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9187);
+
+/// What a configuration has read so far: a part is none if it has a problem.
+pub(super) struct Parts {
+    pub ledger: Option<Found<LedgerConfig>>,
+    pub sources: Named<SourceConfig>,
+    pub sinks: Named<SinkConfig>,
+    /// Each with the place where it names its sink.
+    pub pipelines: Vec<(PipelineConfig, Range<usize>)>,
+}
+
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    environment: Environment<'_>,
+) -> Result<Config, InvalidConfig> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        let problems = errors.into_iter().map(|error| Problem {
+            span: error.span(),
+            message: error.message().trim().to_lowercase().replace('\n', ", "),
+            remedy: "mend the line; the file is TOML".to_owned(),
+        });
+        return Err(InvalidConfig::new(path, text, problems.collect()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let gather = Gather::new(folder.unwrap_or(Path::new(".")), environment);
+    let file = Reader::new(&gather, "", root.span(), root.get_ref(), schema::FILE);
+    let sources = named(&file, "source", schema::SOURCE, source);
+    let sinks = named(&file, "sink", schema::SINK, sink);
+    let pipelines = pipelines(&file, &sources, &sinks);
+    let parts = Parts { ledger: ledger(&file), sources, sinks, pipelines };
+    let worker = worker(&file);
+    let warnings = conflicts::check(&parts, &gather);
+    let (problems, hidden) = gather.into_parts();
+    let sources = parts.sources.into_iter().filter_map(|(name, (_, found))| Some((name, found?)));
+    let sinks = parts.sinks.into_iter().filter_map(|(name, (_, found))| Some((name, found?)));
+    match (parts.ledger, worker) {
+        (Some(ledger), Some(worker)) if problems.is_empty() => Ok(Config {
+            ledger: ledger.value,
+            sources: sources.collect(),
+            sinks: sinks.collect(),
+            pipelines: parts.pipelines.into_iter().map(|(pipeline, _)| pipeline).collect(),
+            worker,
+            path: path.to_owned(),
+            text: text.to_owned(),
+            warnings,
+            hidden,
+        }),
+        _ => Err(InvalidConfig::new(path, text, problems)),
+    }
+}
+
+/// Tables that a user names, with the place of the name.
+type Named<T> = BTreeMap<String, (Found<String>, Option<T>)>;
+
+fn named<T>(
+    file: &Reader<'_>,
+    key: &'static str,
+    known: &'static [&'static str],
+    read: impl Fn(&Reader<'_>) -> Option<T>,
+) -> Named<T> {
+    let tables = file.named(key, known).into_iter();
+    tables.map(|(name, reader)| (name.value.clone(), (name, read(&reader)))).collect()
+}
+
+fn ledger(file: &Reader<'_>) -> Option<Found<LedgerConfig>> {
+    let beside = || {
+        let path = file.gather.folder.join(LEDGER_FILE);
+        LedgerConfig::Sqlite(Location::new(format!("sqlite:{LEDGER_FILE}"), path))
+    };
+    if file.value("ledger").is_none() {
+        return Some(Found { value: beside(), span: 0..0 });
+    }
+    let table = file.table("ledger", schema::LEDGER)?;
+    let Some(url) = table.value("url") else {
+        return Some(Found { value: beside(), span: table.span.clone() });
+    };
+    if url.get_ref().as_str() == Some("memory:") {
+        return Some(Found { value: LedgerConfig::Memory, span: url.span() });
+    }
+    let location = location(&table, "url")?;
+    Some(Found { value: LedgerConfig::Sqlite(location.value), span: location.span })
+}
+
+fn source(table: &Reader<'_>) -> Option<SourceConfig> {
+    Some(SourceConfig { location: location(table, "url")?.value })
+}
+
+fn sink(table: &Reader<'_>) -> Option<SinkConfig> {
+    let kind = table.required("kind", "write `kind = \"sqlite\"`")?;
+    if kind.value != "sqlite" {
+        let message = format!("unknown kind of sink `{}`", kind.value);
+        table.gather.problem(&kind.span, message, "known: sqlite");
+        return None;
+    }
+    let location = location(table, "url");
+    let name = table.required("table", "name the table that is written");
+    let layout = layout(table);
+    Some(SinkConfig {
+        location: location?.value,
+        table: filled(table, "table", name?)?.value,
+        layout: layout?,
+        span: table.span.clone(),
+    })
+}
+
+fn layout(table: &Reader<'_>) -> Option<LayoutConfig> {
+    let Some(value) = table.value("layout") else { return Some(LayoutConfig::Columns) };
+    match value.get_ref() {
+        DeValue::String(text) if text == "columns" => Some(LayoutConfig::Columns),
+        DeValue::Table(_) => {
+            let layout = table.table("layout", schema::LAYOUT)?;
+            let column = layout.required("json", "write `layout = { json = \"document\" }`")?;
+            Some(LayoutConfig::Json(filled(&layout, "json", column)?.value))
+        }
+        _ => {
+            table.gather.mistyped("layout", value, "\"columns\" or { json = \"document\" }");
+            None
+        }
+    }
+}
+
+fn pipelines(
+    file: &Reader<'_>,
+    sources: &Named<SourceConfig>,
+    sinks: &Named<SinkConfig>,
+) -> Vec<(PipelineConfig, Range<usize>)> {
+    let mut read = Vec::new();
+    for (name, table) in file.named("pipeline", schema::PIPELINE) {
+        let source = link(&table, "source", sources);
+        let sink = link(&table, "sink", sinks);
+        read.extend(pipeline(&name, &table, source, sink));
+    }
+    read.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    read
+}
+
+/// The name of a source or a sink, which must be there.
+fn link<T>(table: &Reader<'_>, kind: &'static str, known: &Named<T>) -> Option<Found<String>> {
+    let found = table.required(kind, &format!("name a `[{kind}.NAME]`"))?;
+    if !known.contains_key(&found.value) {
+        let message = format!("there is no `[{kind}.{}]`", found.value);
+        let remedy = nearest(&found.value, known.keys().map(String::as_str));
+        table.gather.problem(&found.span, message, remedy);
+    }
+    Some(found)
+}
+
+fn pipeline(
+    name: &Found<String>,
+    table: &Reader<'_>,
+    source: Option<Found<String>>,
+    sink: Option<Found<String>>,
+) -> Option<(PipelineConfig, Range<usize>)> {
+    let parsed = PipelineName::parse(&name.value).map_err(|error| {
+        let remedy = "choose another name; it is the name of the certificate as well";
+        table.gather.problem(&name.span, error.to_string(), remedy);
+    });
+    // Each part is read before any is missed, so that all problems are told.
+    let followed = table.required("table", "name the table to follow");
+    let followed = followed.and_then(|found| filled(table, "table", found));
+    if table.value("key").is_none() {
+        table.missing("key", "name the column or columns that identify a record");
+    }
+    let key = table.names("key");
+    let document = document(table);
+    let live_when = table.text("live_when");
+    let live_when = live_when.map(|found| filled(table, "live_when", found));
+    let watch: Vec<_> = table.list("watch", schema::WATCH).iter().map(watch).collect();
+    let page_rows = table.integer("page_rows", 1..=PAGE_ROWS_MAX).unwrap_or(PAGE_ROWS);
+    let document_max = table.parsed("document_max", quantity::size).unwrap_or(DOCUMENT_BYTES_MAX);
+    let (source, sink) = (source?, sink?);
+    let config = PipelineConfig {
+        name: parsed.ok()?,
+        source: source.value,
+        table: followed?.value,
+        key: key?.value,
+        document: document?,
+        live_when: live_when.map_or(Some(None), |found| Some(Some(found?.value)))?,
+        watch: watch.into_iter().collect::<Option<_>>()?,
+        sink: sink.value,
+        page_rows,
+        document_max,
+        span: name.span.clone(),
+    };
+    Some((config, sink.span))
+}
+
+fn document(table: &Reader<'_>) -> Option<DocumentConfig> {
+    let Some(value) = table.value("document") else { return Some(DocumentConfig::AllColumns) };
+    match value.get_ref() {
+        DeValue::Array(_) => {
+            table.names("document").map(|names| DocumentConfig::Columns(names.value))
+        }
+        DeValue::Table(_) => {
+            let document = table.table("document", schema::DOCUMENT)?;
+            let query = document.required("sql", "write one select with the key columns")?;
+            let json = match document.value("json") {
+                Some(_) => document.names("json")?.value,
+                None => Vec::new(),
+            };
+            let query = filled(&document, "sql", query)?.value;
+            Some(DocumentConfig::Sql { query, json })
+        }
+        _ => {
+            table.gather.mistyped("document", value, "a list of columns or { sql = \"..\" }");
+            None
+        }
+    }
+}
+
+fn watch(table: &Reader<'_>) -> Option<WatchConfig> {
+    let name = table.required("table", "name the related table");
+    let has = |key| table.value(key).is_some();
+    match (has("key"), has("via"), has("references")) {
+        (true, false, false) => {
+            Some(WatchConfig::Child { key: table.names("key")?.value, table: name?.value })
+        }
+        (false, true, true) => {
+            let (via, references) = (table.names("via")?, table.names("references")?);
+            if via.value.len() != references.value.len() {
+                let message = format!("`via` and `references` differ in length in {}", table.name);
+                table.gather.problem(
+                    &references.span,
+                    message,
+                    "name as many columns on each side",
+                );
+                return None;
+            }
+            let (via, references) = (via.value, references.value);
+            Some(WatchConfig::Parent { table: name?.value, via, references })
+        }
+        _ => {
+            let remedy = "write { table, key } for rows that belong to a record, or \
+                { table, via, references } for a row that records point to";
+            let message = format!("`{}` names neither a child nor a parent", table.name);
+            table.gather.problem(&table.span, message, remedy);
+            None
+        }
+    }
+}
+
+fn worker(file: &Reader<'_>) -> Option<WorkerConfig> {
+    let mut worker = WorkerConfig { lease: LEASE_TTL, listen: LISTEN };
+    if file.value("worker").is_none() {
+        return Some(worker);
+    }
+    let table = file.table("worker", schema::WORKER)?;
+    worker.lease = table.parsed("lease", quantity::duration).unwrap_or(worker.lease);
+    let address = |text: &str| {
+        text.parse()
+            .map_err(|_| "write an address with a port, as in \"127.0.0.1:9187\"".to_owned())
+    };
+    worker.listen = table.parsed("listen", address).unwrap_or(worker.listen);
+    Some(worker)
+}
+
+fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Option<Found<String>> {
+    if found.value.trim().is_empty() {
+        let message = format!("`{key}` is empty");
+        table.gather.problem(&found.span, message, "write a value, or leave the key out");
+        return None;
+    }
+    Some(found)
+}
+
+/// A `sqlite:` address, with a path from the configuration's folder.
+fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
+    let written = table.value(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned);
+    let url = table.required(key, "write where it is, as in `url = \"sqlite:app.db\"`")?;
+    let problem = |message: String, remedy: &str| {
+        table.gather.problem(&url.span, message, remedy);
+        None
+    };
+    let Some((scheme, path)) = url.value.split_once(':') else {
+        let message = format!("`{}` says no kind of database", url.value);
+        return problem(message, "write `sqlite:` before the path");
+    };
+    if scheme != "sqlite" {
+        let remedy = match scheme {
+            "memory" => "known here: sqlite; only a ledger can be in memory",
+            _ => "known: sqlite",
+        };
+        return problem(format!("unknown kind of database `{scheme}`"), remedy);
+    }
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() || path == ":memory:" || path.contains('?') {
+        let message = format!("`{}` names no file", url.value);
+        return problem(message, "write the path of a file, without parameters");
+    }
+    let path = table.gather.folder.join(path);
+    let location = Location::new(written.unwrap_or_default(), path);
+    Some(Found { value: location, span: url.span })
+}
