@@ -84,10 +84,11 @@ impl Runner {
                 let turn = self.conclude(&mut held, seen).await;
                 if matches!(turn, Ok(Turn::ClaimLost)) {
                     self.release(&token).await;
-                } else {
-                    self.held = Some(held);
+                    return turn;
                 }
-                turn
+                self.held = Some(held);
+                // What a first look changed is nothing to wait for.
+                turn.map(|_| Turn::Advanced)
             }
             Err(error) => {
                 self.release(&token).await;
