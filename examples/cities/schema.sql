@@ -19,7 +19,7 @@ CREATE TABLE city (
 CREATE INDEX city_country ON city(country);
 
 CREATE TABLE city_name (
-  city_id INTEGER NOT NULL REFERENCES city(id) ON DELETE CASCADE,
+  city_id INTEGER NOT NULL REFERENCES city(id) ON UPDATE CASCADE ON DELETE CASCADE,
   name    TEXT NOT NULL,
   PRIMARY KEY (city_id, name)
 ) WITHOUT ROWID;
