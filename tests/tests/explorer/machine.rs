@@ -1,0 +1,299 @@
+//! The real follow machine, with its phases numbered: a world holds a number where a ledger holds JSON.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use truekeep_core::code::Code;
+use truekeep_core::follow::{
+    Command, Delivered, Failed, Follow, Observation, Opened, PageSeen, Phase, Terms,
+};
+use truekeep_core::guard::{Guard, Held, Lost};
+use truekeep_core::lease::{self, Lease};
+use truekeep_core::ports::{
+    CaptureState, Consumer, ItemKind, LedgerWrite, Mark, Registration, Settle, SourceView,
+};
+use truekeep_core::procedure::{Due, Procedure};
+use truekeep_core::retry::{Jitter, RetryPolicy};
+use truekeep_core::{
+    Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, MarkNumber, Moment,
+    RegistrationCounter, RulesNumber, RunVersion, Signature, Timestamp, Version,
+};
+
+use crate::sink::SinkMark;
+use crate::source::{Acknowledged, View};
+use crate::worker::{Belief, Done, Fate, Seen};
+
+/// How often a delivery is tried.
+pub const ATTEMPTS_MAX: u32 = 2;
+const NOW: Timestamp = Timestamp::from_ms(0);
+const TTL: Duration = Duration::from_millis(1);
+const FENCES: u8 = 16;
+
+/// A stored phase.
+pub type PhaseId = u16;
+
+/// What a stored phase says that the invariants look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Memory {
+    pub halted: bool,
+    pub tail: Option<Remembered>,
+}
+
+/// The numbers of a tail.
+#[derive(Debug, Clone, Copy)]
+pub struct Remembered {
+    pub rules: u8,
+    pub cursor: u8,
+    pub mark: u8,
+    pub registered: u8,
+}
+
+/// What a commit stores.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub next: PhaseId,
+    pub writes: Rc<[LedgerWrite]>,
+}
+
+/// Phases by number, and what was asked of the machine before.
+#[derive(Debug)]
+pub struct Machine {
+    numbers: HashMap<String, PhaseId>,
+    texts: Vec<(String, Memory)>,
+    plans: HashMap<(u8, PhaseId, Seen), Plan>,
+    commands: HashMap<(u8, PhaseId), Command>,
+    leases: Vec<Lease>,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        let leases = (0..FENCES).map(|fence| Lease {
+            holder: HolderId::parse("worker").expect("valid"),
+            token: LeaseToken::parse(&format!("lease-{fence}")).expect("valid"),
+            fence: Fence::new(fence.into()),
+            expires_at: NOW.plus(TTL),
+        });
+        let mut machine = Self {
+            numbers: HashMap::new(),
+            texts: Vec::new(),
+            plans: HashMap::new(),
+            commands: HashMap::new(),
+            leases: leases.collect(),
+        };
+        machine.number(&Phase::START);
+        machine
+    }
+
+    /// The number of a new run's phase.
+    pub const START: PhaseId = 0;
+
+    fn number(&mut self, phase: &Phase) -> PhaseId {
+        let text = serde_json::to_string(phase).expect("a phase is JSON");
+        let (next, memory) = (self.texts.len(), Memory::of(phase));
+        let texts = &mut self.texts;
+        *self.numbers.entry(text).or_insert_with_key(|text| {
+            texts.push((text.clone(), memory));
+            PhaseId::try_from(next).expect("few phases")
+        })
+    }
+
+    fn stored(&self, phase: PhaseId) -> Phase {
+        serde_json::from_str(&self.texts[usize::from(phase)].0).expect("it was a phase")
+    }
+
+    /// What a stored phase says.
+    pub fn memory(&self, phase: PhaseId) -> Memory {
+        self.texts[usize::from(phase)].1
+    }
+
+    /// What is due; the run never waits here, so that every order of turns is seen.
+    pub fn due(&mut self, rules: u8, phase: PhaseId) -> Command {
+        if let Some(command) = self.commands.get(&(rules, phase)) {
+            return command.clone();
+        }
+        let command = match Follow::due(&terms(rules), &self.stored(phase), NOW) {
+            Due::Now(command) => command,
+            Due::At(_) => Command::Open,
+        };
+        self.commands.insert((rules, phase), command.clone());
+        command
+    }
+
+    /// What follows from an observation.
+    pub fn on(&mut self, rules: u8, phase: PhaseId, seen: Seen) -> Plan {
+        if let Some(plan) = self.plans.get(&(rules, phase, seen)) {
+            return plan.clone();
+        }
+        let step = Follow::on(&terms(rules), self.stored(phase), observation(seen), NOW)
+            .expect("the phase asked for it");
+        let plan = Plan { next: self.number(&step.next), writes: step.writes.into() };
+        self.plans.insert((rules, phase, seen), plan.clone());
+        plan
+    }
+
+    /// Whether a lease is in force.
+    pub fn in_force(&self, fence: u8, expired: bool) -> bool {
+        let now = if expired { NOW.plus(TTL) } else { NOW };
+        lease::in_force(&self.leases[usize::from(fence)], now, TTL)
+    }
+
+    /// Whether a write may land.
+    pub fn guard(&self, writer: Belief, held: HeldNow) -> Result<(), Lost> {
+        let token = |fence: u8| &self.leases[usize::from(fence)].token;
+        let version = |current: bool| RunVersion::new(if current { 1 } else { 0 });
+        let guard = Guard {
+            token: token(writer.lease.fence).clone(),
+            fence: Fence::new(writer.lease.fence.into()),
+            run_version: version(writer.current),
+            rules: RulesNumber::new(writer.lease.rules.into()),
+        };
+        let held_fence = Fence::new(held.fence.into());
+        guard.check(&Held {
+            lease: held.token.map(|of| (token(of), held_fence)),
+            run_version: Some(version(held.current)),
+            rules: RulesNumber::new(held.rules.into()),
+        })
+    }
+}
+
+/// What the ledger holds against a writer's belief.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldNow {
+    /// The fence whose token is in force.
+    pub token: Option<u8>,
+    pub fence: u8,
+    /// Whether a writer is right that believes it has the newest version.
+    pub current: bool,
+    pub rules: u8,
+}
+
+impl Memory {
+    fn of(phase: &Phase) -> Self {
+        let tail = phase.tail().map(|tail| Remembered {
+            rules: small(tail.rules.get()),
+            cursor: small(tail.cursor.get()),
+            mark: small(tail.mark.get()),
+            registered: small(tail.registered.counter.get()),
+        });
+        Self { halted: matches!(phase, Phase::Halted(_)), tail }
+    }
+}
+
+/// Worlds are small.
+pub fn small(number: u64) -> u8 {
+    u8::try_from(number).expect("worlds are small")
+}
+
+/// The name of a key.
+pub fn key(number: u8) -> Key {
+    Key::new(["a", "b"][usize::from(number)])
+}
+
+/// The number of a key.
+pub fn key_number(key: &Key) -> usize {
+    usize::from(key.as_str() == "b")
+}
+
+fn terms(rules: u8) -> Terms {
+    Terms {
+        rules: RulesNumber::new(rules.into()),
+        consumer: consumer(),
+        page_rows: 1,
+        delivery: RetryPolicy {
+            attempts_max: ATTEMPTS_MAX,
+            jitter: Jitter::None,
+            ..RetryPolicy::DELIVERY
+        },
+        register_every: Duration::ZERO,
+        halted_recheck: Duration::ZERO,
+    }
+}
+
+fn consumer() -> Consumer {
+    Consumer {
+        ledger: LedgerId::parse("ledger").expect("valid"),
+        pipeline: Incarnation::parse("pipeline").expect("valid"),
+    }
+}
+
+fn observation(seen: Seen) -> Observation {
+    match seen {
+        Seen::TookOver { after_crash } => Observation::TookOver { after_crash },
+        Seen::Opened { view, mark } => {
+            Observation::Opened(Opened { view: source_view(view), mark: mark.map(sink_mark) })
+        }
+        Seen::Registered(acknowledged) => Observation::Registered(registration(acknowledged)),
+        Seen::Armed => Observation::Armed,
+        Seen::Page { next, moment, view, done } => Observation::Page(PageSeen {
+            next: version(next),
+            moment: moment.map(|newest| Moment::at(version(newest))),
+            view: source_view(view),
+            delivered: done.map(delivered).unwrap_or_default(),
+        }),
+        Seen::Redelivered(done) => Observation::Redelivered(delivered(done)),
+        Seen::Isolated(row) => {
+            Observation::Isolated(row.map(|done| (failed(done, false), version(done.version))))
+        }
+    }
+}
+
+fn version(number: u8) -> Version {
+    Version::new(number.into())
+}
+
+/// An acknowledgement in the machine's words.
+pub fn registration(acknowledged: Acknowledged) -> Registration {
+    Registration {
+        counter: RegistrationCounter::new(acknowledged.counter.into()),
+        cursor: version(acknowledged.cursor),
+    }
+}
+
+fn source_view(view: View) -> SourceView {
+    SourceView {
+        incarnation: Incarnation::parse("feed").expect("valid"),
+        newest: version(view.newest),
+        pruned: version(view.pruned),
+        registration: view.acknowledged.map(registration),
+        capture: CaptureState::Trusted(Signature::parse("capture").expect("valid")),
+    }
+}
+
+fn sink_mark(mark: SinkMark) -> Mark {
+    let Consumer { ledger, pipeline } = consumer();
+    Mark {
+        ledger,
+        pipeline,
+        rules: RulesNumber::new(mark.rules.into()),
+        fence: Fence::new(mark.fence.into()),
+        number: MarkNumber::new(mark.number.into()),
+    }
+}
+
+fn delivered(done: Done) -> Delivered {
+    let settle = || Settle { key: key(done.key), version: version(done.version) };
+    Delivered {
+        settled: matches!(done.fate, Fate::Done).then(settle).into_iter().collect(),
+        failed: match done.fate {
+            Fate::Done | Fate::Ahead => Vec::new(),
+            Fate::Refused => vec![failed(done, false)],
+            Fate::Again => vec![failed(done, true)],
+        },
+        sent: done.sent,
+        ahead: matches!(done.fate, Fate::Ahead).then(|| key(done.key)),
+    }
+}
+
+fn failed(done: Done, retryable: bool) -> Failed {
+    Failed {
+        key: key(done.key),
+        version: version(done.version),
+        kind: if done.deleted { ItemKind::Delete } else { ItemKind::Upsert },
+        attempts: done.attempts.into(),
+        retryable,
+        code: if done.sent { Code::SINK_REFUSED } else { Code::KILLS_WORKER },
+        reason: String::new(),
+        draw: 0.0,
+    }
+}

@@ -1,0 +1,109 @@
+//! A sink that keeps ranks, tombstones and a mark, and checks the fence in the same step.
+
+use truekeep_core::ports::Verdict;
+use truekeep_core::{Rank, RulesNumber, Version};
+
+use crate::Breaks;
+use crate::source::KEYS;
+
+/// What is held for a key, live or remembered as deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Held {
+    pub rules: u8,
+    pub version: u8,
+    /// The version of the row that the document was made from.
+    pub document: Option<u8>,
+}
+
+/// Who wrote last, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SinkMark {
+    pub rules: u8,
+    pub fence: u8,
+    pub number: u8,
+}
+
+/// A batch of one delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Batch {
+    pub mark: SinkMark,
+    pub key: u8,
+    pub version: u8,
+    pub document: Option<u8>,
+}
+
+/// The answer to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    Held,
+    Outdone { rules: u8, version: u8 },
+    Fenced,
+}
+
+/// The sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sink {
+    pub keys: [Option<Held>; KEYS as usize],
+    pub mark: Option<SinkMark>,
+}
+
+impl Held {
+    pub fn rank(self) -> Rank {
+        rank(self.rules, self.version)
+    }
+}
+
+/// A rank of small numbers.
+pub fn rank(rules: u8, version: u8) -> Rank {
+    Rank { rules: RulesNumber::new(rules.into()), version: Version::new(version.into()) }
+}
+
+impl Sink {
+    pub const EMPTY: Self = Self { keys: [None; KEYS as usize], mark: None };
+
+    /// Takes the mark of a batch, unless a later holder wrote already.
+    fn admits(&mut self, mark: SinkMark, breaks: Breaks) -> bool {
+        let seen = self.mark.unwrap_or(SinkMark { fence: 0, ..mark });
+        if seen.fence > mark.fence && !breaks.sink_has_no_order {
+            return false;
+        }
+        self.mark = Some(SinkMark { number: mark.number.max(seen.number), ..mark });
+        true
+    }
+
+    /// A batch whose record is refused: only the mark is written.
+    pub fn refuse(&mut self, batch: Batch, breaks: Breaks) -> bool {
+        self.admits(batch.mark, breaks)
+    }
+
+    /// Writes a batch; durable once it answers.
+    pub fn apply(&mut self, batch: Batch, breaks: Breaks) -> Answer {
+        if !self.admits(batch.mark, breaks) {
+            return Answer::Fenced;
+        }
+        let place = &mut self.keys[usize::from(batch.key)];
+        let incoming = rank(batch.mark.rules, batch.version);
+        let known = place.filter(|_| !breaks.sink_has_no_order);
+        match (Verdict::of(incoming, known.map(Held::rank)), *place) {
+            (Verdict::Keep(_), Some(held)) => {
+                return Answer::Outdone { rules: held.rules, version: held.version };
+            }
+            (Verdict::Write | Verdict::Rewrite | Verdict::Keep(_), _) => {}
+        }
+        let forget = batch.document.is_none() && breaks.sink_forgets_deletes;
+        *place = (!forget).then_some(Held {
+            rules: batch.mark.rules,
+            version: batch.version,
+            document: batch.document,
+        });
+        Answer::Held
+    }
+
+    pub fn document(&self, key: u8) -> Option<u8> {
+        self.keys[usize::from(key)].and_then(|held| held.document)
+    }
+
+    pub fn number(&self) -> u8 {
+        self.mark.map_or(0, |mark| mark.number)
+    }
+}
