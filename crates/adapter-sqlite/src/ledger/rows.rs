@@ -1,0 +1,337 @@
+//! Rows as words and words as parameters. What a row holds that is no word is a damaged ledger.
+
+use std::time::Duration;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Params, Row};
+use truekeep_core::certificate::{Certificate, State, Tally};
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::lease::Lease;
+use truekeep_core::ports::{
+    Event, Item, ItemKind, ItemState, PipelineRecord, ProcedureKind, RulesRecord, Run, RunHealth,
+    RunState,
+};
+use truekeep_core::{
+    CommitToken, Epoch, Fence, Key, LeaseToken, Moment, PipelineName, RulesNumber, RunVersion,
+    ScopeId, Timestamp, Version,
+};
+use truekeep_sqlite::Failure;
+
+/// The rows of a statement.
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    decode: impl Fn(&Row<'_>) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(decode(row)?);
+    }
+    Ok(found)
+}
+
+/// The row of a statement that has at most one. It is run to its end: a statement that writes has
+/// done so only then.
+pub(super) fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    decode: impl Fn(&Row<'_>) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    Ok(all(connection, sql, params, decode)?.pop())
+}
+
+/// Runs a statement without rows; answers how many it changed.
+pub(super) fn execute(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<usize, Failure> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+/// A number as SQLite holds it: up to 2^63 - 1.
+pub(super) fn stored(number: u64) -> Result<i64, Failure> {
+    i64::try_from(number).map_err(|_| {
+        PortError::new("write the ledger", FailureClass::Terminal, Code::UNEXPECTED)
+            .detail(format!("{number} is too large for SQLite"))
+            .into()
+    })
+}
+
+/// A batch as JSON, so that it is one statement of any length.
+pub(super) fn batch(rows: Vec<serde_json::Value>) -> String {
+    serde_json::Value::Array(rows).to_string()
+}
+
+/// A length of time as SQLite holds it.
+pub(super) fn milliseconds(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn corrupt(detail: String) -> Failure {
+    PortError::new("read the ledger", FailureClass::Halted, Code::LEDGER_CORRUPT)
+        .detail(detail)
+        .into()
+}
+
+/// A row that must be there.
+pub(super) fn expected<T>(row: Option<T>, what: &str) -> Result<T, Failure> {
+    row.ok_or_else(|| corrupt(format!("there is no {what}")))
+}
+
+fn number(row: &Row<'_>, column: &str) -> Result<u64, Failure> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| corrupt(format!("{column} is {number}")))
+}
+
+fn attempts(row: &Row<'_>) -> Result<u32, Failure> {
+    let attempts = number(row, "attempts")?;
+    u32::try_from(attempts).map_err(|_| corrupt(format!("attempts is {attempts}")))
+}
+
+fn time(row: &Row<'_>, column: &str) -> Result<Timestamp, Failure> {
+    Ok(Timestamp::from_ms(row.get(column)?))
+}
+
+fn code(text: impl AsRef<str>) -> Code {
+    Code::from_outside(text.as_ref())
+}
+
+/// A word that is parsed from text.
+pub(super) fn word<T, E>(
+    row: &Row<'_>,
+    column: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, Failure> {
+    let text: String = row.get(column)?;
+    parse(&text).map_err(|_| corrupt(format!("{column} is {text:?}")))
+}
+
+fn one_of<T: Copy>(row: &Row<'_>, column: &str, words: &[(T, &str)]) -> Result<T, Failure> {
+    word(row, column, |text| {
+        let found = words.iter().find(|(_, name)| *name == text);
+        found.map(|(value, _)| *value).ok_or(())
+    })
+}
+
+fn optional<T: FromSql>(row: &Row<'_>, column: &str) -> Result<Option<T>, Failure> {
+    Ok(row.get(column)?)
+}
+
+const KINDS: &[(ItemKind, &str)] = &[(ItemKind::Upsert, "upsert"), (ItemKind::Delete, "delete")];
+const ITEM_STATES: &[(ItemState, &str)] = &[
+    (ItemState::Pending, "pending"),
+    (ItemState::Leased, "leased"),
+    (ItemState::Retry, "retry"),
+    (ItemState::Parked, "parked"),
+];
+const PROCEDURES: &[(ProcedureKind, &str)] = &[(ProcedureKind::Follow, "follow")];
+const STATES: &[State] =
+    &[State::Never, State::Running, State::Complete, State::Partial, State::Stale, State::Failed];
+
+pub(super) fn kind_text(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Upsert => "upsert",
+        ItemKind::Delete => "delete",
+    }
+}
+
+pub(super) fn procedure_text(procedure: ProcedureKind) -> &'static str {
+    match procedure {
+        ProcedureKind::Follow => "follow",
+    }
+}
+
+/// A run's state and why it failed.
+pub(super) fn run_state_text(state: &RunState) -> (&'static str, Option<&str>) {
+    match state {
+        RunState::Active => ("active", None),
+        RunState::Succeeded => ("succeeded", None),
+        RunState::Failed(code) => ("failed", Some(code.as_str())),
+    }
+}
+
+pub(super) fn pipeline(row: &Row<'_>) -> Result<PipelineRecord, Failure> {
+    Ok(PipelineRecord {
+        name: word(row, "name", PipelineName::parse)?,
+        incarnation: word(row, "incarnation", truekeep_core::Incarnation::parse)?,
+        rules: RulesRecord {
+            number: RulesNumber::new(number(row, "number")?),
+            fingerprint: word(row, "fingerprint", truekeep_core::Fingerprint::parse)?,
+            text: row.get("text")?,
+            announced_at: time(row, "announced_at")?,
+        },
+    })
+}
+
+/// A lease with the length it was last taken or renewed with.
+#[derive(Debug)]
+pub(super) struct LeaseRow {
+    pub(super) lease: Lease,
+    ttl: Duration,
+}
+
+impl LeaseRow {
+    pub(super) fn in_force(&self, now: Timestamp) -> bool {
+        truekeep_core::lease::in_force(&self.lease, now, self.ttl)
+    }
+}
+
+pub(super) fn lease(row: &Row<'_>) -> Result<LeaseRow, Failure> {
+    Ok(LeaseRow {
+        lease: Lease {
+            holder: word(row, "holder", truekeep_core::HolderId::parse)?,
+            token: word(row, "token", LeaseToken::parse)?,
+            fence: Fence::new(number(row, "fence")?),
+            expires_at: time(row, "expires_at")?,
+        },
+        ttl: Duration::from_millis(number(row, "ttl_ms")?),
+    })
+}
+
+/// What a guard is compared with.
+#[derive(Debug)]
+pub(super) struct GuardRow {
+    pub(super) rules: RulesNumber,
+    pub(super) lease: Option<LeaseRow>,
+    /// The version of the run, unless it succeeded or is not there.
+    pub(super) run_version: Option<RunVersion>,
+    /// The run's last commit and the version that it made.
+    pub(super) landed: Option<(CommitToken, RunVersion)>,
+}
+
+pub(super) fn guard(row: &Row<'_>) -> Result<GuardRow, Failure> {
+    let has_lease = optional::<String>(row, "token")?.is_some();
+    let state: Option<String> = optional(row, "run_state")?;
+    let is_open = state.is_some_and(|state| state != "succeeded");
+    Ok(GuardRow {
+        rules: RulesNumber::new(number(row, "rules")?),
+        lease: if has_lease { Some(lease(row)?) } else { None },
+        run_version: if is_open {
+            Some(RunVersion::new(number(row, "run_version")?))
+        } else {
+            None
+        },
+        landed: landed(row, "run_token", "run_token_version")?,
+    })
+}
+
+fn landed(
+    row: &Row<'_>,
+    token: &str,
+    version: &str,
+) -> Result<Option<(CommitToken, RunVersion)>, Failure> {
+    if optional::<String>(row, token)?.is_none() {
+        return Ok(None);
+    }
+    let token = word(row, token, CommitToken::parse)?;
+    Ok(Some((token, RunVersion::new(number(row, version)?))))
+}
+
+/// A run; its token only if no operator's wish has moved the version since.
+pub(super) fn run(row: &Row<'_>, scope: &ScopeId) -> Result<Run, Failure> {
+    let version = RunVersion::new(number(row, "version")?);
+    let failure: Option<String> = optional(row, "failure")?;
+    let state = word(row, "state", |text| match (text, &failure) {
+        ("active", None) => Ok(RunState::Active),
+        ("succeeded", None) => Ok(RunState::Succeeded),
+        ("failed", Some(failure)) => Ok(RunState::Failed(code(failure))),
+        _ => Err(()),
+    })?;
+    Ok(Run {
+        id: word(row, "id", truekeep_core::RunId::parse)?,
+        scope: scope.clone(),
+        procedure: one_of(row, "procedure", PROCEDURES)?,
+        key: row.get("key")?,
+        epoch: Epoch::new(number(row, "epoch")?),
+        version,
+        phase: row.get("phase")?,
+        state,
+        health: RunHealth {
+            attempts: attempts(row)?,
+            code: optional::<String>(row, "code")?.map(code),
+            text: row.get("text")?,
+            due_at: optional(row, "due_at")?.map(Timestamp::from_ms),
+        },
+        token: landed(row, "token", "token_version")?
+            .filter(|(_, made)| *made == version)
+            .map(|(token, _)| token),
+        delivered: number(row, "delivered")?,
+    })
+}
+
+pub(super) fn tally(row: &Row<'_>) -> Result<Tally, Failure> {
+    Ok(Tally { unsettled: number(row, "unsettled")?, parked: number(row, "parked")? })
+}
+
+/// A pulse without the time.
+pub(super) fn pulse(
+    row: &Row<'_>,
+) -> Result<(RunVersion, RulesNumber, Tally, Option<Timestamp>), Failure> {
+    Ok((
+        RunVersion::new(number(row, "version")?),
+        RulesNumber::new(number(row, "rules")?),
+        tally(row)?,
+        optional(row, "next_due")?.map(Timestamp::from_ms),
+    ))
+}
+
+/// An item, and the lease under which it is being tried.
+pub(super) fn item(row: &Row<'_>, scope: &ScopeId) -> Result<(Item, Option<LeaseToken>), Failure> {
+    let leased = optional::<String>(row, "lease")?.is_some();
+    let lease = if leased { Some(word(row, "lease", LeaseToken::parse)?) } else { None };
+    let item = Item {
+        scope: scope.clone(),
+        key: Key::new(row.get::<_, String>("key")?),
+        version: Version::new(number(row, "version")?),
+        kind: one_of(row, "kind", KINDS)?,
+        state: one_of(row, "state", ITEM_STATES)?,
+        attempts: attempts(row)?,
+        due_at: time(row, "due_at")?,
+        code: code(row.get::<_, String>("code")?),
+        reason: row.get("reason")?,
+        changed_at: time(row, "changed_at")?,
+    };
+    Ok((item, lease))
+}
+
+pub(super) fn certificate(row: &Row<'_>) -> Result<Certificate, Failure> {
+    let Tally { unsettled, parked } = tally(row)?;
+    let moment = match optional::<i64>(row, "moment")? {
+        Some(_) => Some(Moment::at(Version::new(number(row, "moment")?))),
+        None => None,
+    };
+    Ok(Certificate {
+        state: word(row, "state", |text| {
+            STATES.iter().find(|state| state.as_str() == text).copied().ok_or(())
+        })?,
+        code: optional::<String>(row, "code")?.map(code),
+        moment,
+        rules: RulesNumber::new(number(row, "rules")?),
+        parked,
+        unsettled,
+        changed_at: time(row, "changed_at")?,
+    })
+}
+
+pub(super) fn event(row: &Row<'_>) -> Result<(Timestamp, Event), Failure> {
+    let event = Event { code: code(row.get::<_, String>("code")?), text: row.get("text")? };
+    Ok((time(row, "at")?, event))
+}
+
+pub(super) fn version(row: &Row<'_>) -> Result<RunVersion, Failure> {
+    Ok(RunVersion::new(number(row, "version")?))
+}
+
+pub(super) fn fence(row: &Row<'_>) -> Result<Fence, Failure> {
+    Ok(Fence::new(number(row, "fence")?))
+}
+
+pub(super) fn lease_token(row: &Row<'_>) -> Result<LeaseToken, Failure> {
+    word(row, "token", LeaseToken::parse)
+}

@@ -1,0 +1,50 @@
+//! Every statement of the ledger, one file each. A test prepares them all on a migrated database.
+
+macro_rules! statements {
+    ($($name:ident: $text:expr;)*) => {
+        $(pub(super) const $name: &str = $text;)*
+
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name),)*];
+    };
+}
+
+statements! {
+    CERTIFICATE_ADD: include_str!("sql/certificate/add.sql");
+    CERTIFICATE_COUNT: include_str!("sql/certificate/count.sql");
+    CERTIFICATE_LOAD: include_str!("sql/certificate/load.sql");
+    CERTIFICATE_OUTDATE: include_str!("sql/certificate/outdate.sql");
+    CERTIFICATE_STORE: include_str!("sql/certificate/store.sql");
+    CLOCK_NOW: include_str!("sql/clock/now.sql");
+    EVENT_ADD: include_str!("sql/event/add.sql");
+    EVENT_LIST: include_str!("sql/event/list.sql");
+    EVENT_PRUNE: include_str!("sql/event/prune.sql");
+    GUARD_READ: include_str!("sql/guard/read.sql");
+    ITEM_CLAIM: include_str!("sql/item/claim.sql");
+    ITEM_ENQUEUE: include_str!("sql/item/enqueue.sql");
+    ITEM_LIST: include_str!("sql/item/list.sql");
+    ITEM_LOAD: include_str!("sql/item/load.sql");
+    ITEM_RECLAIM: include_str!("sql/item/reclaim.sql");
+    ITEM_REQUEST: include_str!("sql/item/request.sql");
+    ITEM_RETRY: include_str!("sql/item/retry.sql");
+    ITEM_SETTLE: include_str!("sql/item/settle.sql");
+    ITEM_TALLY: include_str!("sql/item/tally.sql");
+    LEASE_LOAD: include_str!("sql/lease/load.sql");
+    LEASE_RELEASE: include_str!("sql/lease/release.sql");
+    LEASE_RENEW: include_str!("sql/lease/renew.sql");
+    LEASE_TAKE: include_str!("sql/lease/take.sql");
+    LEDGER_IDENTITY: include_str!("sql/ledger/identity.sql");
+    PIPELINE_ANNOUNCE: include_str!("sql/pipeline/announce.sql");
+    PIPELINE_DRAW: include_str!("sql/pipeline/draw.sql");
+    PIPELINE_LIST: include_str!("sql/pipeline/list.sql");
+    PIPELINE_LOAD: include_str!("sql/pipeline/load.sql");
+    RULES_ADD: include_str!("sql/rules/add.sql");
+    RUN_ADD: include_str!("sql/run/add.sql");
+    RUN_ADVANCE: include_str!("sql/run/advance.sql");
+    RUN_FIND: include_str!("sql/run/find.sql");
+    RUN_LOAD: include_str!("sql/run/load.sql");
+    RUN_PULSE: include_str!("sql/run/pulse.sql");
+    RUN_RESTART: include_str!("sql/run/restart.sql");
+    RUN_WAKE: include_str!("sql/run/wake.sql");
+    SCHEMA_TABLES: include_str!("sql/schema/tables.sql");
+}

@@ -1,0 +1,3 @@
+-- What happened, for operators.
+INSERT INTO event (scope, at, code, text)
+VALUES (:scope, :now, :code, :text)

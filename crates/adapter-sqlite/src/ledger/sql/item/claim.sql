@@ -1,0 +1,13 @@
+-- The oldest due of what may be tried now; ties by key, so that every ledger answers the same.
+UPDATE item SET
+    state = 'leased',
+    attempts = min(attempts + 1, 4294967295),
+    changed_at = :now,
+    lease = :lease
+WHERE id IN (
+    SELECT id FROM item
+    WHERE scope = :scope AND state IN ('pending', 'retry') AND due_at <= :now
+    ORDER BY due_at, key
+    LIMIT :limit
+)
+RETURNING key, version, kind, state, attempts, due_at, code, reason, changed_at, lease

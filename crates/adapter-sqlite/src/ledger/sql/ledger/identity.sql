@@ -1,0 +1,2 @@
+-- The ledger has one row.
+SELECT id FROM ledger WHERE one = 1

@@ -1,0 +1,5 @@
+-- Every pipeline with the rules in force, in the byte order of the names.
+SELECT p.name, p.incarnation, r.number, r.fingerprint, r.text, r.announced_at
+FROM pipeline AS p
+JOIN rules AS r ON r.pipeline = p.name AND r.number = p.rules
+ORDER BY p.name

@@ -1,0 +1,5 @@
+-- A pipeline with the rules in force: the number that the pipeline names.
+SELECT p.name, p.incarnation, r.number, r.fingerprint, r.text, r.announced_at
+FROM pipeline AS p
+JOIN rules AS r ON r.pipeline = p.name AND r.number = p.rules
+WHERE p.name = :pipeline

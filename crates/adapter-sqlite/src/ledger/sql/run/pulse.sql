@@ -1,0 +1,10 @@
+-- What an idle scope looks at. Parked items are never due.
+SELECT
+    r.version,
+    p.rules,
+    (SELECT count(*) FROM item WHERE scope = :scope AND state IN ('pending', 'leased', 'retry')) AS unsettled,
+    (SELECT count(*) FROM item WHERE scope = :scope AND state = 'parked') AS parked,
+    (SELECT min(due_at) FROM item WHERE scope = :scope AND state IN ('pending', 'leased', 'retry')) AS next_due
+FROM run AS r
+JOIN pipeline AS p ON p.name = r.pipeline
+WHERE r.scope = :scope AND r.procedure = :procedure AND r.state <> 'succeeded'

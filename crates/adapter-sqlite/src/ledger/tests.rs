@@ -1,0 +1,1 @@
+//! The ledger in a SQLite file keeps the rules of every ledger.
