@@ -1,0 +1,5 @@
+INSERT INTO {mark} (id, ledger, pipeline, rules, fence, number, records)
+VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (id) DO UPDATE
+SET rules = excluded.rules, fence = excluded.fence, number = excluded.number,
+    records = excluded.records

@@ -1,0 +1,1 @@
+DELETE FROM {mirror} WHERE _key = ?1

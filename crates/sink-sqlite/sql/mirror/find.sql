@@ -1,0 +1,1 @@
+SELECT _rules, _version FROM {mirror} WHERE _key = ?1

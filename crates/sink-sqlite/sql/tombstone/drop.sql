@@ -1,0 +1,1 @@
+DELETE FROM {tombstones} WHERE key = ?1

@@ -1,0 +1,1 @@
+SELECT rules, version FROM {tombstones} WHERE key = ?1

@@ -1,0 +1,255 @@
+//! A batch's way into the mirror.
+//!
+//! Invariant: P3. Order: who may write is decided first; then each record, by the greatest rank
+//! that is held for its key, live or remembered; the mark last; all in one transaction.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::{Type, ValueRef};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Transaction, TransactionBehavior};
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::limits::bounded;
+use truekeep_core::ports::{Applied, Batch, Body, Delivery, Outcome, Receipt, Verdict};
+use truekeep_core::{Document, Key, Rank, RulesNumber, Version};
+use truekeep_sqlite::Failure;
+
+use crate::columns::{Binder, Unbound};
+use crate::mark::StoredMark;
+use crate::structure::Mirror;
+
+/// Records that the mirror does not take, by their place in the batch, with the reason.
+type Refused = BTreeMap<usize, String>;
+
+/// How a transaction over the batch ended.
+enum Attempt {
+    /// Committed.
+    Landed(Applied),
+    /// Rolled back because of one record.
+    Again,
+}
+
+/// Why one record was not written.
+enum Trouble {
+    /// Because of the record.
+    Own(String),
+    /// Because of something else: the batch ends.
+    Shared(rusqlite::Error),
+}
+
+impl Mirror {
+    /// Writes a batch.
+    ///
+    /// The first transaction takes every record at its word. Should one fail, nothing of it stays
+    /// and the batch is written again with a savepoint around each record, so that only those
+    /// that fail are left out.
+    pub(crate) fn apply(&self, db: &mut Connection, batch: &Batch) -> Result<Applied, Failure> {
+        let mut refused = Refused::new();
+        if let Attempt::Landed(applied) = self.attempt(db, batch, &mut refused, false)? {
+            return Ok(applied);
+        }
+        // Statements are prepared anew, so that what the mirror lost since shows there and is not
+        // taken for a fault of the records.
+        db.flush_prepared_statement_cache();
+        loop {
+            // Each round but the last leaves out one record more.
+            if let Attempt::Landed(applied) = self.attempt(db, batch, &mut refused, true)? {
+                return Ok(applied);
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        db: &mut Connection,
+        batch: &Batch,
+        refused: &mut Refused,
+        careful: bool,
+    ) -> Result<Attempt, Failure> {
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut mark = self.admit(&transaction, batch)?;
+        let mut writer = Writer::new(self, &transaction, mark.records)?;
+        let mut outcomes = Vec::with_capacity(batch.deliveries.len());
+        for (place, delivery) in batch.deliveries.iter().enumerate() {
+            if let Some(reason) = refused.get(&place) {
+                outcomes.push(refusal(reason));
+                continue;
+            }
+            if careful {
+                transaction.execute_batch("SAVEPOINT record")?;
+            }
+            match writer.deliver(delivery) {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(Trouble::Shared(error)) => return Err(error.into()),
+                Err(Trouble::Own(_)) if !careful => return Ok(Attempt::Again),
+                Err(Trouble::Own(reason)) => {
+                    if transaction.is_autocommit() {
+                        // A trigger of somebody else rolled everything back.
+                        refused.insert(place, reason);
+                        return Ok(Attempt::Again);
+                    }
+                    transaction.execute_batch("ROLLBACK TO record")?;
+                    outcomes.push(refusal(&reason));
+                }
+            }
+            if careful {
+                transaction.execute_batch("RELEASE record")?;
+            }
+        }
+        mark.records = writer.records;
+        drop(writer);
+        let mut write = transaction.prepare_cached(&self.sql.write_mark)?;
+        mark.write(&mut write)?;
+        drop(write);
+        transaction.commit()?;
+        Ok(Attempt::Landed(Applied { outcomes, receipt: Receipt(mark.mark.number.get()) }))
+    }
+
+    /// Whether the sender may write, and the mark that its batch leaves.
+    fn admit(&self, transaction: &Transaction<'_>, batch: &Batch) -> Result<StoredMark, Failure> {
+        let held = self.stored(transaction)?;
+        let counted = held.as_ref().map_or(0, |held| held.records);
+        let mark = StoredMark::after(held, &batch.mark)?;
+        if counted > 0 && !self.any(transaction)? {
+            let class = FailureClass::Halted;
+            let error = PortError::new("write a batch", class, Code::SINK_WENT_BACK);
+            let lost = format!("table `{}` was emptied; it held {counted}", self.spec.table);
+            return Err(error.detail(lost).into());
+        }
+        Ok(mark)
+    }
+}
+
+/// The statements of one transaction over records.
+struct Writer<'db> {
+    find_record: CachedStatement<'db>,
+    put_record: CachedStatement<'db>,
+    drop_record: CachedStatement<'db>,
+    find_tombstone: CachedStatement<'db>,
+    put_tombstone: CachedStatement<'db>,
+    drop_tombstone: CachedStatement<'db>,
+    binder: Binder<'db>,
+    /// Whether there is a tombstone at all: if not, none is looked for.
+    buried: bool,
+    /// How many live records of ours there are.
+    records: u64,
+}
+
+impl<'db> Writer<'db> {
+    fn new(mirror: &'db Mirror, db: &'db Connection, records: u64) -> Result<Self, Failure> {
+        let prepare = |sql: &str| db.prepare_cached(sql).map_err(|error| mirror.broken(error));
+        let sql = &mirror.sql;
+        let buried = prepare(&sql.any_tombstone)?.query_row([], |row| row.get(0))?;
+        Ok(Self {
+            find_record: prepare(&sql.find_record)?,
+            put_record: prepare(&sql.put_record)?,
+            drop_record: prepare(&sql.drop_record)?,
+            find_tombstone: prepare(&sql.find_tombstone)?,
+            put_tombstone: prepare(&sql.put_tombstone)?,
+            drop_tombstone: prepare(&sql.drop_tombstone)?,
+            binder: Binder::new(&mirror.spec.layout),
+            buried,
+            records,
+        })
+    }
+
+    fn deliver(&mut self, delivery: &Delivery) -> Result<Outcome, Trouble> {
+        let Delivery { key, rank, body } = delivery;
+        let live = find(&mut self.find_record, key)?;
+        let buried = if self.buried { find(&mut self.find_tombstone, key)? } else { None };
+        let verdict = Verdict::of(*rank, live.flatten().max(buried.flatten()));
+        if let Verdict::Keep(_) = verdict {
+            return Ok(verdict.outcome());
+        }
+        // A record of somebody else was never counted.
+        let counted = u64::from(live.flatten().is_some());
+        match body {
+            Body::Upsert(document) => {
+                self.put(key, *rank, document)?;
+                if buried.is_some() {
+                    self.drop_tombstone.execute([key.as_str()])?;
+                }
+                self.records += 1 - counted;
+            }
+            Body::Delete => {
+                if live.is_some() {
+                    self.drop_record.execute([key.as_str()])?;
+                }
+                bind_key(&mut self.put_tombstone, key, *rank)?;
+                self.put_tombstone.raw_execute()?;
+                self.buried = true;
+                self.records = self.records.saturating_sub(counted);
+            }
+        }
+        Ok(verdict.outcome())
+    }
+
+    fn put(&mut self, key: &Key, rank: Rank, document: &Document) -> Result<(), Trouble> {
+        bind_key(&mut self.put_record, key, rank)?;
+        self.binder.bind(&mut self.put_record, document).map_err(|unbound| match unbound {
+            Unbound::Unfit(reason) => Trouble::Own(reason),
+            Unbound::Sqlite(error) => error.into(),
+        })?;
+        self.put_record.raw_execute()?;
+        Ok(())
+    }
+}
+
+/// Whether a key is there, and its rank, which somebody else's record may lack.
+fn find(find: &mut CachedStatement<'_>, key: &Key) -> rusqlite::Result<Option<Option<Rank>>> {
+    let mut rows = find.query([key.as_str()])?;
+    rows.next()?.map(|row| rank(row, 0)).transpose()
+}
+
+/// The rank in two columns; `None` if they hold none of ours.
+pub(crate) fn rank(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Rank>> {
+    let (rules, version) = (number(row, first)?, number(row, first + 1)?);
+    Ok(rules.zip(version).map(|(rules, version)| Rank {
+        rules: RulesNumber::new(rules),
+        version: Version::new(version),
+    }))
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => u64::try_from(number).ok(),
+        _ => None,
+    })
+}
+
+fn bind_key(to: &mut CachedStatement<'_>, key: &Key, rank: Rank) -> rusqlite::Result<()> {
+    to.raw_bind_parameter(1, key.as_str())?;
+    to.raw_bind_parameter(2, rank.rules.get())?;
+    to.raw_bind_parameter(3, rank.version.get())
+}
+
+fn refusal(reason: &str) -> Outcome {
+    Outcome::Refused(Code::SINK_REFUSED, bounded(reason).to_owned())
+}
+
+impl From<rusqlite::Error> for Trouble {
+    /// What is a record's own: its size, a check or trigger that somebody else added, an
+    /// expression over its document that fails, a number that SQLite has no place for.
+    fn from(error: rusqlite::Error) -> Self {
+        let own = match &error {
+            rusqlite::Error::SqliteFailure(sqlite, _) => match sqlite.code {
+                ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch => {
+                    true
+                }
+                ErrorCode::Unknown => sqlite.extended_code == rusqlite::ffi::SQLITE_ERROR,
+                _ => false,
+            },
+            rusqlite::Error::ToSqlConversionFailure(_) => true,
+            _ => false,
+        };
+        if own { Self::Own(error.to_string()) } else { Self::Shared(error) }
+    }
+}
+
+/// A key that is not text in UTF-8 cannot be named, so it cannot be listed.
+pub(crate) fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Key> {
+    let text = row.get_ref(column)?.as_str().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+    })?;
+    Ok(Key::new(text))
+}

@@ -1,0 +1,107 @@
+//! The sink's port over a mirror: one connection writes, another reads beside it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use truekeep_core::Key;
+use truekeep_core::failure::PortError;
+use truekeep_core::ports::{
+    Applied, Batch, Capabilities, Confirmation, Entry, Listing, Mark, Memory, Receipt, Sink,
+};
+use truekeep_sqlite::{Access, Database, Options, Role};
+
+use crate::delivery::{key, rank};
+use crate::spec::MirrorSpec;
+use crate::statements::Statements;
+use crate::structure::Mirror;
+
+/// A mirror in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteSink {
+    writer: Database,
+    reader: Database,
+    mirror: Arc<Mirror>,
+}
+
+impl SqliteSink {
+    /// Opens the file, which is made if it is not there; the table is made by
+    /// [`Sink::prepare`]. A statement waits for another program's lock for as long as `busy`.
+    ///
+    /// # Errors
+    /// Class Halted with `CONFIG_INVALID` if no such table can be, and what the file answers.
+    pub async fn open(path: &Path, spec: MirrorSpec, busy: Duration) -> Result<Self, PortError> {
+        spec.check()?;
+        let options = Options { role: Role::Sink, access: Access::Own, busy };
+        // The writer first: it makes the file.
+        let writer = Database::open(path, options).await?;
+        let reader = Database::open(path, Options { access: Access::ReadOnly, ..options }).await?;
+        let sql = Statements::of(&spec);
+        Ok(Self { writer, reader, mirror: Arc::new(Mirror { spec, sql }) })
+    }
+}
+
+#[async_trait]
+impl Sink for SqliteSink {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            versioned_writes: true,
+            versioned_deletes: true,
+            remembers_deletes: Memory::Forever,
+            fenced_writes: true,
+            ordered_listing: true,
+            marked: true,
+            listing_lag: Duration::ZERO,
+        }
+    }
+
+    async fn prepare(&self) -> Result<(), PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        self.writer.call("prepare the mirror", move |db| mirror.prepare(db)).await
+    }
+
+    async fn mark(&self) -> Result<Option<Mark>, PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        let read = move |db: &mut rusqlite::Connection| {
+            // One snapshot: the mark and what it counts belong together.
+            let snapshot = db.transaction()?;
+            Ok(mirror.mark(&snapshot)?.map(|stored| stored.mark))
+        };
+        self.reader.call("read the mark", read).await
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        self.writer.call("write a batch", move |db| mirror.apply(db, &batch)).await
+    }
+
+    /// Always: the commit of [`Sink::apply`] was synced.
+    async fn confirm(&self, _receipt: &Receipt) -> Result<Confirmation, PortError> {
+        Ok(Confirmation::Confirmed)
+    }
+
+    async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        // The least text after a text is that text and a NUL.
+        let from = after.map_or_else(String::new, |after| format!("{after}\0"));
+        let list = move |db: &mut rusqlite::Connection| {
+            let mut list =
+                db.prepare_cached(&mirror.sql.list_records).map_err(|e| mirror.broken(e))?;
+            // One more than asked for tells the end.
+            let mut entries = list
+                .query_map(rusqlite::params![from, u64::from(limit) + 1], |row| {
+                    Ok(Entry { key: key(row, 0)?, rank: rank(row, 1)? })
+                })?
+                .collect::<rusqlite::Result<Vec<Entry>>>()
+                .map_err(|error| mirror.broken(error))?;
+            let end = entries.len() <= limit as usize;
+            entries.truncate(limit as usize);
+            Ok(Listing { entries, end })
+        };
+        self.reader.call("list the mirror", list).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The statements of one mirror: the files of `sql/` with its names put in.
+
+use crate::spec::{Layout, MirrorSpec};
+
+macro_rules! statements {
+    ($($name:ident: $file:literal;)*) => {
+        /// Every statement of a mirror.
+        #[derive(Debug)]
+        pub(crate) struct Statements {
+            $(pub(crate) $name: String,)*
+        }
+
+        impl Statements {
+            /// Puts the names of a mirror in.
+            pub(crate) fn of(spec: &MirrorSpec) -> Self {
+                let names = Names::of(spec);
+                Self { $($name: names.put_into(include_str!($file)),)* }
+            }
+        }
+    };
+}
+
+statements! {
+    create_mirror: "../sql/mirror/create.sql";
+    survey: "../sql/mirror/survey.sql";
+    columns: "../sql/mirror/columns.sql";
+    any_record: "../sql/mirror/any.sql";
+    find_record: "../sql/mirror/find.sql";
+    put_record: "../sql/mirror/put.sql";
+    drop_record: "../sql/mirror/drop.sql";
+    list_records: "../sql/mirror/list.sql";
+    create_tombstones: "../sql/tombstone/create.sql";
+    remove_tombstones: "../sql/tombstone/remove.sql";
+    any_tombstone: "../sql/tombstone/any.sql";
+    find_tombstone: "../sql/tombstone/find.sql";
+    put_tombstone: "../sql/tombstone/put.sql";
+    drop_tombstone: "../sql/tombstone/drop.sql";
+    create_mark: "../sql/mark/create.sql";
+    remove_mark: "../sql/mark/remove.sql";
+    read_mark: "../sql/mark/read.sql";
+    write_mark: "../sql/mark/write.sql";
+}
+
+/// The table that remembers a mirror's deletions.
+pub(crate) fn tombstones_of(table: &str) -> String {
+    format!("{table}__truekeep_tombstones")
+}
+
+/// The table that holds a mirror's mark.
+pub(crate) fn mark_of(table: &str) -> String {
+    format!("{table}__truekeep_mark")
+}
+
+/// Placeholders with what stands for them.
+struct Names(Vec<(&'static str, String)>);
+
+impl Names {
+    fn of(spec: &MirrorSpec) -> Self {
+        let columns: Vec<String> = spec.columns().into_iter().map(quoted).collect();
+        let definitions: Vec<String> = match &spec.layout {
+            Layout::Json { .. } => columns.clone(),
+            Layout::Columns(mapped) => columns
+                .iter()
+                .zip(mapped)
+                .map(|(name, column)| format!("{name}{}", told(&column.declared)))
+                .collect(),
+        };
+        let assignments: Vec<String> =
+            columns.iter().map(|name| format!("{name} = excluded.{name}")).collect();
+        Self(vec![
+            ("{mirror}", quoted(&spec.table)),
+            ("{tombstones}", quoted(&tombstones_of(&spec.table))),
+            ("{mark}", quoted(&mark_of(&spec.table))),
+            ("{definitions}", definitions.join(",\n  ")),
+            ("{places}", vec!["?"; columns.len()].join(", ")),
+            ("{assignments}", assignments.join(", ")),
+            ("{names}", columns.join(", ")),
+        ])
+    }
+
+    /// One pass from left to right: a name that looks like a placeholder stays a name.
+    fn put_into(&self, template: &str) -> String {
+        let mut text = String::new();
+        let mut rest = template;
+        while let Some(start) = rest.find('{') {
+            text.push_str(&rest[..start]);
+            rest = &rest[start..];
+            let known = self.0.iter().find(|(placeholder, _)| rest.starts_with(placeholder));
+            let (length, value) = known.map_or((1, "{"), |(name, value)| (name.len(), value));
+            text.push_str(value);
+            rest = &rest[length..];
+        }
+        text + rest
+    }
+}
+
+/// An identifier that may hold anything but NUL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A declared type as a comment, which nothing in it can end early.
+fn told(declared: &str) -> String {
+    let text = declared.replace("*/", "* /").replace('\0', "");
+    if text.is_empty() { text } else { format!(" /* {text} */") }
+}
+
+#[cfg(test)]
+mod tests;
