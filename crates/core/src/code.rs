@@ -99,6 +99,10 @@ codes! {
         "A record's document cannot be made.",
         "The projection's SQL fails for this record.",
         "`truekeep check --key KEY` shows the failure; mend the SQL or the record, then `truekeep parked retry`.";
+    GUARD_REFUSED:
+        "Reconcile would delete more than its guard allows.",
+        "The source was emptied or restored, the configuration names another table, or the sink holds what others wrote.",
+        "Look at `truekeep diff`; if the deletions are right, run `truekeep reconcile --confirm`.";
     KEY_REFUSED:
         "A record has a key that cannot be followed.",
         "A key column is NULL, or its type has an equality that is wider than its text.",
@@ -135,10 +139,18 @@ codes! {
         "The mirror's table is not the one that these rules write.",
         "The table existed before, or was altered.",
         "Choose another table, or drop it and run `truekeep apply`.";
+    NON_CONVERGENT:
+        "A record still differs after it was repaired.",
+        "Something else writes the sink, or the sink changes what it is given.",
+        "Compare both sides by hand; then `truekeep parked retry`.";
     PIPELINE_UNKNOWN:
         "The ledger does not know this pipeline.",
         "Its rules were never put in force in this ledger, or the name is misspelt.",
         "Run `truekeep apply`, or check the name.";
+    RECONCILED:
+        "Source and sink were held against each other.",
+        "`truekeep reconcile` or `reconcile_every`.",
+        "Nothing: the report says what was found.";
     RELATION_MISSING:
         "The source has no such table, or the table lacks a column that the rules name.",
         "It was renamed or dropped, or the name is misspelt.",

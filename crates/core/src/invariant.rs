@@ -49,6 +49,15 @@ pub const INVARIANTS: &[Invariant] = &[
     },
     Invariant { id: "M2", text: "a comparison holds two pages, never a table" },
     Invariant {
+        id: "Q1",
+        text: "nothing is deleted before all orphans are counted and the guard has let them pass",
+    },
+    Invariant {
+        id: "Q2",
+        text: "an orphan is judged again, in the source, when its tombstone is written",
+    },
+    Invariant { id: "Q3", text: "what follow has yet to deliver is no difference" },
+    Invariant {
         id: "F1",
         text: "the cursor moves only over changes that were delivered and confirmed, or are items",
     },

@@ -16,6 +16,7 @@ pub mod lease;
 pub mod limits;
 pub mod ports;
 pub mod procedure;
+pub mod reconcile;
 pub mod retry;
 mod words;
 

@@ -1,0 +1,349 @@
+//! Reconcile: holds the feed against the table and the sink against the feed, and repairs.
+//!
+//! It delivers nothing itself. What differs is given a fresh number in the feed (a row) or a fresh
+//! tombstone (an orphan), and follow delivers it like any change: one delivery path, one order, and
+//! a record that is written meanwhile is simply newer still.
+//!
+//! Invariants: Q1 (nothing is deleted before all orphans are counted and the guard has let them
+//! pass), Q2 (an orphan is judged again, in the source, when its tombstone is written), Q3 (what
+//! follow has yet to deliver is no difference).
+//!
+//! ```text
+//! Beginning ─▶ Auditing ─▶ Comparing ─▶ [Purging] ─▶ Settling ─▶ done
+//!                              ▲                        │
+//!                              └── once more, if anything was repaired
+//! ```
+
+mod blast;
+mod report;
+
+use serde::{Deserialize, Serialize};
+
+pub use blast::{BlastGuard, Refusal};
+pub use report::Report;
+
+use crate::code::Code;
+use crate::ports::{CaptureState, Event, LedgerWrite};
+use crate::procedure::{Due, Misplaced, Procedure, Step};
+use crate::{Key, Timestamp, Version};
+
+/// What a run of reconcile works under, frozen when it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// How much may be deleted without asking.
+    pub guard: BlastGuard,
+    /// An operator has said yes to deletions that the guard refuses.
+    pub confirmed: bool,
+}
+
+/// Where the run is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing was looked at yet.
+    Beginning,
+    /// The feed is held against the table.
+    Auditing {
+        /// The key after which the next page begins.
+        after: Option<Key>,
+        /// What was found so far.
+        report: Report,
+    },
+    /// The sink is held against the feed.
+    Comparing {
+        /// The key after which the next range begins.
+        after: Option<Key>,
+        /// What was found so far.
+        report: Report,
+    },
+    /// Orphans are given tombstones.
+    Purging {
+        /// The key after which the next range begins.
+        after: Option<Key>,
+        /// What was found so far.
+        report: Report,
+    },
+    /// Waits until follow has delivered what was repaired.
+    Settling {
+        /// What was found.
+        report: Report,
+    },
+    /// Ended well.
+    Done {
+        /// What was found.
+        report: Report,
+    },
+    /// Ended for a reason.
+    Failed {
+        /// Why.
+        code: Code,
+        /// What was found.
+        report: Report,
+    },
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Look whether capture is trusted.
+    Look,
+    /// Hold the next page of the feed against the table; number what differs.
+    Audit {
+        /// The key after which it begins.
+        after: Option<Key>,
+    },
+    /// Hold the next range of the sink against the feed; number what is missing or stale.
+    Compare {
+        /// The key after which it begins.
+        after: Option<Key>,
+        /// In the second round what still differs does not converge: it is parked.
+        park: bool,
+    },
+    /// Judge the orphans of the next range again and write their tombstones.
+    Purge {
+        /// The key after which it begins.
+        after: Option<Key>,
+    },
+    /// Look whether the certificate's moment includes this version.
+    Await {
+        /// The newest number that was given.
+        numbered: Version,
+    },
+}
+
+/// What was seen. Counts are of the page or range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observation {
+    /// The source's capture.
+    Looked(CaptureState),
+    /// A page of the audit.
+    Audited {
+        /// Where the next page begins; none after the last.
+        next: Option<Key>,
+        /// Differences, all numbered.
+        missed: u64,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// A range of the comparison.
+    Compared {
+        /// Where the next range begins; none after the last.
+        next: Option<Key>,
+        /// What it held and what differed.
+        found: Found,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// A range of the purge.
+    Purged {
+        /// Where the next range begins; none after the last.
+        next: Option<Key>,
+        /// Orphans that have a tombstone now.
+        buried: u64,
+        /// Entries that no key of the source can be, removed by their listed rank.
+        foreign: u64,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// How far the certificate is.
+    Awaited {
+        /// Whether its moment includes the number.
+        reached: bool,
+    },
+}
+
+/// What a range held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Entries of the sink.
+    pub listed: u64,
+    /// Live records of the source.
+    pub live: u64,
+    /// The sink lacks them.
+    pub missing: u64,
+    /// The sink has an older one.
+    pub stale: u64,
+    /// The source has none.
+    pub orphans: u64,
+    /// The sink has a newer one than the source knows.
+    pub ahead: u64,
+    /// Still different after a repair: parked.
+    pub parked: u64,
+}
+
+/// The procedure.
+#[derive(Debug, Clone, Copy)]
+pub struct Reconcile;
+
+impl Procedure for Reconcile {
+    type Terms = Terms;
+    type Phase = Phase;
+    type Command = Command;
+    type Observation = Observation;
+
+    fn due(_: &Terms, phase: &Phase, _: Timestamp) -> Due<Command> {
+        Due::Now(match phase {
+            Phase::Beginning => Command::Look,
+            Phase::Auditing { after, .. } => Command::Audit { after: after.clone() },
+            Phase::Comparing { after, report } => {
+                Command::Compare { after: after.clone(), park: report.rounds > 0 }
+            }
+            Phase::Purging { after, .. } => Command::Purge { after: after.clone() },
+            Phase::Settling { report } => Command::Await { numbered: report.numbered },
+            // An ended run is never asked; looking changes nothing.
+            Phase::Done { .. } | Phase::Failed { .. } => Command::Look,
+        })
+    }
+
+    fn on(
+        terms: &Terms,
+        phase: Phase,
+        seen: Observation,
+        _: Timestamp,
+    ) -> Result<Step<Phase>, Misplaced> {
+        let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
+        let next = match (phase, seen) {
+            (Phase::Beginning, Observation::Looked(capture)) => looked(&capture),
+            (
+                Phase::Auditing { mut report, .. },
+                Observation::Audited { next, missed, numbered },
+            ) => {
+                report.capture_missed += missed;
+                report.number(numbered);
+                match next {
+                    Some(_) => Phase::Auditing { after: next, report },
+                    None => Phase::Comparing { after: None, report },
+                }
+            }
+            (
+                Phase::Comparing { mut report, .. },
+                Observation::Compared { next, found, numbered },
+            ) => {
+                report.add(found);
+                report.number(numbered);
+                match next {
+                    Some(_) => Phase::Comparing { after: next, report },
+                    None => compared(terms, report),
+                }
+            }
+            (
+                Phase::Purging { mut report, .. },
+                Observation::Purged { next, buried, foreign, numbered },
+            ) => {
+                report.deleted += buried + foreign;
+                report.foreign += foreign;
+                report.number(numbered);
+                match next {
+                    Some(_) => Phase::Purging { after: next, report },
+                    None => Phase::Settling { report },
+                }
+            }
+            (Phase::Settling { report }, Observation::Awaited { reached }) => {
+                settled(report, reached)
+            }
+            (
+                Phase::Beginning
+                | Phase::Auditing { .. }
+                | Phase::Comparing { .. }
+                | Phase::Purging { .. }
+                | Phase::Settling { .. }
+                | Phase::Done { .. }
+                | Phase::Failed { .. },
+                Observation::Looked(_)
+                | Observation::Audited { .. }
+                | Observation::Compared { .. }
+                | Observation::Purged { .. }
+                | Observation::Awaited { .. },
+            ) => return Err(misplaced),
+        };
+        Ok(Step { writes: next.events(), next })
+    }
+}
+
+fn looked(capture: &CaptureState) -> Phase {
+    let report = Report::default();
+    match capture {
+        CaptureState::Trusted(_) => Phase::Auditing { after: None, report },
+        CaptureState::Filling => Phase::Failed { code: Code::CAPTURE_FILLING, report },
+        CaptureState::Broken(code) => Phase::Failed { code: code.clone(), report },
+    }
+}
+
+/// After the last range (Q1): the number and the share of orphans are known only now.
+fn compared(terms: &Terms, report: Report) -> Phase {
+    if report.ahead > 0 {
+        return Phase::Failed { code: Code::SINK_AHEAD, report };
+    }
+    if report.orphans == 0 || report.rounds > 0 {
+        return Phase::Settling { report };
+    }
+    match terms.guard.judge(&report) {
+        Err(_) if !terms.confirmed => Phase::Failed { code: Code::GUARD_REFUSED, report },
+        Ok(()) | Err(_) => Phase::Purging { after: None, report },
+    }
+}
+
+fn settled(mut report: Report, reached: bool) -> Phase {
+    if !reached {
+        return Phase::Settling { report };
+    }
+    let again = report.repaired() && report.rounds == 0;
+    report.rounds += 1;
+    if again { Phase::Comparing { after: None, report } } else { Phase::Done { report } }
+}
+
+impl Phase {
+    /// The phase's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Beginning => "beginning",
+            Self::Auditing { .. } => "auditing",
+            Self::Comparing { .. } => "comparing",
+            Self::Purging { .. } => "purging",
+            Self::Settling { .. } => "settling",
+            Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// What was found so far.
+    pub fn report(&self) -> Option<&Report> {
+        match self {
+            Self::Beginning => None,
+            Self::Auditing { report, .. }
+            | Self::Comparing { report, .. }
+            | Self::Purging { report, .. }
+            | Self::Settling { report }
+            | Self::Done { report }
+            | Self::Failed { report, .. } => Some(report),
+        }
+    }
+
+    fn events(&self) -> Vec<LedgerWrite> {
+        let event = match self {
+            Self::Done { report } => Event { code: Code::RECONCILED, text: report.to_string() },
+            Self::Failed { code, report } => Event { code: code.clone(), text: report.to_string() },
+            Self::Beginning
+            | Self::Auditing { .. }
+            | Self::Comparing { .. }
+            | Self::Purging { .. }
+            | Self::Settling { .. } => return Vec::new(),
+        };
+        vec![LedgerWrite::Record(event)]
+    }
+}
+
+impl Observation {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Looked(_) => "looked",
+            Self::Audited { .. } => "audited",
+            Self::Compared { .. } => "compared",
+            Self::Purged { .. } => "purged",
+            Self::Awaited { .. } => "awaited",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The machine and its guard as tables.
+
+use super::*;
+use crate::Signature;
+
+fn terms() -> Terms {
+    Terms { guard: BlastGuard::default(), confirmed: false }
+}
+
+fn step(terms: &Terms, phase: Phase, seen: Observation) -> Phase {
+    Reconcile::on(terms, phase, seen, Timestamp::from_ms(0)).expect("asked for").next
+}
+
+fn compared(found: Found, numbered: Option<u64>) -> Observation {
+    Observation::Compared { next: None, found, numbered: numbered.map(Version::new) }
+}
+
+fn comparing() -> Phase {
+    Phase::Comparing { after: None, report: Report::default() }
+}
+
+#[test]
+fn it_begins_only_under_a_trusted_capture() {
+    let trusted = CaptureState::Trusted(Signature::parse("s").expect("valid"));
+    let began = step(&terms(), Phase::Beginning, Observation::Looked(trusted));
+    assert_eq!(began.name(), "auditing");
+    for broken in [CaptureState::Filling, CaptureState::Broken(Code::CAPTURE_CHANGED)] {
+        let ended = step(&terms(), Phase::Beginning, Observation::Looked(broken));
+        assert_eq!(ended.name(), "failed");
+    }
+}
+
+/// Q1.
+#[test]
+fn nothing_is_purged_before_the_last_range_and_the_guards_word() {
+    let many = Found { listed: 100, live: 80, orphans: 30, ..Found::default() };
+    let more = Observation::Compared { next: Some(Key::new("k")), found: many, numbered: None };
+    assert_eq!(step(&terms(), comparing(), more).name(), "comparing");
+    let refused = step(&terms(), comparing(), compared(many, None));
+    assert!(
+        matches!(refused, Phase::Failed { ref code, .. } if *code == Code::GUARD_REFUSED),
+        "{refused:?}"
+    );
+    let confirmed = Terms { confirmed: true, ..terms() };
+    assert_eq!(step(&confirmed, comparing(), compared(many, None)).name(), "purging");
+    let few = Found { orphans: 3, ..many };
+    assert_eq!(step(&terms(), comparing(), compared(few, None)).name(), "purging");
+}
+
+#[test]
+fn a_sink_ahead_ends_the_run_even_if_confirmed() {
+    let confirmed = Terms { confirmed: true, ..terms() };
+    let found = Found { listed: 9, live: 9, ahead: 1, ..Found::default() };
+    let ended = step(&confirmed, comparing(), compared(found, None));
+    assert!(matches!(ended, Phase::Failed { ref code, .. } if *code == Code::SINK_AHEAD));
+}
+
+#[test]
+fn what_was_repaired_is_compared_once_more_and_only_once() {
+    let found = Found { listed: 9, live: 10, missing: 1, ..Found::default() };
+    let settling = step(&terms(), comparing(), compared(found, Some(77)));
+    let due = Reconcile::due(&terms(), &settling, Timestamp::from_ms(0));
+    assert_eq!(due, Due::Now(Command::Await { numbered: Version::new(77) }));
+    let waiting = step(&terms(), settling.clone(), Observation::Awaited { reached: false });
+    assert_eq!(waiting, settling, "a waiting run changes nothing");
+    let again = step(&terms(), settling, Observation::Awaited { reached: true });
+    let due = Reconcile::due(&terms(), &again, Timestamp::from_ms(0));
+    assert_eq!(due, Due::Now(Command::Compare { after: None, park: true }));
+    let settling =
+        step(&terms(), again, compared(Found { listed: 10, live: 10, ..Found::default() }, None));
+    let done = step(&terms(), settling, Observation::Awaited { reached: true });
+    let Phase::Done { report } = done else { panic!("{done:?}") };
+    assert_eq!((report.listed, report.missing, report.rounds), (9, 1, 2));
+}
+
+#[test]
+fn equal_sides_end_after_one_round() {
+    let equal = Found { listed: 10, live: 10, ..Found::default() };
+    let settling = step(&terms(), comparing(), compared(equal, None));
+    let done = step(&terms(), settling, Observation::Awaited { reached: true });
+    assert!(matches!(done, Phase::Done { ref report } if report.clean()), "{done:?}");
+}
+
+/// Rule 116.
+#[test]
+fn the_guard_asks_before_much_is_deleted() {
+    let judge = |listed, live, orphans| {
+        BlastGuard::default().judge(&Report { listed, live, orphans, ..Report::default() })
+    };
+    assert_eq!(judge(0, 0, 0), Ok(()));
+    assert_eq!(judge(1_000, 990, 20), Ok(()));
+    assert_eq!(judge(1_000, 950, 50), Ok(()), "five in a hundred");
+    assert_eq!(judge(1_000, 949, 51), Err(Refusal::Share));
+    assert_eq!(judge(30, 10, 20), Ok(()), "few are free");
+    assert_eq!(judge(20, 0, 20), Err(Refusal::EmptySource));
+    assert_eq!(judge(20, 5, 20), Err(Refusal::Everything));
+    assert_eq!(judge(10_000_000, 10_000_000, 100_001), Err(Refusal::Number));
+}
+
+#[test]
+fn a_misplaced_observation_is_a_bug() {
+    let seen = Observation::Awaited { reached: true };
+    assert!(Reconcile::on(&terms(), Phase::Beginning, seen, Timestamp::from_ms(0)).is_err());
+}
+
+/// The stored form is a promise.
+#[test]
+fn a_stored_phase_reads_back() {
+    let phase = Phase::Purging {
+        after: Some(Key::new("k")),
+        report: Report { orphans: 2, ..Report::default() },
+    };
+    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"missing":0,"stale":0,"orphans":2,"ahead":0,"deleted":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
+    assert_eq!(serde_json::to_string(&phase).expect("written"), text);
+    assert_eq!(serde_json::from_str::<Phase>(text).expect("read"), phase);
+}
