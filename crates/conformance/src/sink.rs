@@ -1,1 +1,116 @@
 //! The rules of every sink.
+//!
+//! A rule about something that a sink does not claim to be able to do says nothing about it.
+
+mod batches;
+mod draws;
+mod fence;
+mod keys;
+mod listing;
+mod mark;
+mod order;
+mod rank;
+mod refusal;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use truekeep_core::Key;
+use truekeep_core::ports::Sink;
+
+pub use fence::{
+    equal_fence_is_admitted, fence_survives_a_restart, older_fence_is_refused_whole,
+    other_owner_is_refused_whole,
+};
+pub use keys::unusual_keys_stay_distinct;
+pub use listing::{
+    deleted_records_are_not_listed, listing_is_ordered_complete_and_paged,
+    record_without_a_rank_is_listed_and_gives_way,
+};
+pub use mark::{
+    emptied_sink_is_not_taken_for_written, mark_is_that_of_the_last_batch, mark_never_goes_back,
+    mark_survives_a_restart, preparing_again_changes_nothing, unwritten_sink_has_no_mark,
+};
+pub use order::every_order_of_deliveries_ends_the_same;
+pub use rank::{
+    deletion_is_remembered, deletion_of_an_unknown_record_is_remembered,
+    equal_rank_is_repeated_and_replaces, late_delete_cannot_win, newer_upsert_revives,
+    older_never_replaces_newer, repeated_batch_changes_nothing, rules_count_before_versions,
+};
+pub use refusal::refused_record_stops_no_other;
+
+/// A sink as a test holds it: prepared, empty, and never written.
+///
+/// Documents have one value, the text `body`.
+#[async_trait]
+pub trait SinkUnderTest: Debug + Send + Sync {
+    /// The sink.
+    fn sink(&self) -> Arc<dyn Sink>;
+
+    /// Ends the sink and opens it again, as a process that starts anew would. A sink that lives
+    /// in this process does nothing.
+    async fn reopen(&mut self);
+
+    /// The live records and their `body`, read past the port.
+    async fn contents(&self) -> BTreeMap<Key, String>;
+
+    /// From now on the sink refuses documents with this `body`; false if that cannot be arranged.
+    async fn refuse(&self, body: &str) -> bool {
+        let _ = body;
+        false
+    }
+
+    /// Puts a live record without a rank there, past the port; false if that cannot be arranged.
+    async fn plant(&self, key: &Key, body: &str) -> bool {
+        let _ = (key, body);
+        false
+    }
+
+    /// Removes every live record past the port; false if that cannot be arranged.
+    async fn empty(&self) -> bool {
+        false
+    }
+}
+
+/// Makes one test per rule; `$open` is a path to an async function without arguments that makes
+/// a [`SinkUnderTest`].
+#[macro_export]
+macro_rules! sink_rules {
+    ($open:path) => {
+        $crate::sink_rules! { $open:
+            deleted_records_are_not_listed,
+            deletion_is_remembered,
+            deletion_of_an_unknown_record_is_remembered,
+            emptied_sink_is_not_taken_for_written,
+            equal_fence_is_admitted,
+            equal_rank_is_repeated_and_replaces,
+            every_order_of_deliveries_ends_the_same,
+            fence_survives_a_restart,
+            late_delete_cannot_win,
+            listing_is_ordered_complete_and_paged,
+            mark_is_that_of_the_last_batch,
+            mark_never_goes_back,
+            mark_survives_a_restart,
+            newer_upsert_revives,
+            older_fence_is_refused_whole,
+            older_never_replaces_newer,
+            other_owner_is_refused_whole,
+            preparing_again_changes_nothing,
+            record_without_a_rank_is_listed_and_gives_way,
+            refused_record_stops_no_other,
+            repeated_batch_changes_nothing,
+            rules_count_before_versions,
+            unusual_keys_stay_distinct,
+            unwritten_sink_has_no_mark,
+        }
+    };
+    ($open:path: $($rule:ident,)*) => {$(
+        #[tokio::test]
+        async fn $rule() {
+            let mut subject = $open().await;
+            $crate::sink::$rule(&mut subject).await;
+        }
+    )*};
+}

@@ -1,0 +1,84 @@
+//! Batches of simple documents, and what must come of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use truekeep_core::failure::PortError;
+use truekeep_core::ports::{Batch, Body, Delivery, Entry, Mark, Outcome, Sink};
+use truekeep_core::{
+    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+};
+
+use super::SinkUnderTest;
+
+pub(super) fn key(text: &str) -> Key {
+    Key::new(text)
+}
+
+pub(super) fn rank(rules: u64, version: u64) -> Rank {
+    Rank { rules: RulesNumber::new(rules), version: Version::new(version) }
+}
+
+pub(super) fn mark(fence: u64, number: u64) -> Mark {
+    Mark {
+        ledger: LedgerId::parse("ledger").expect("a token"),
+        pipeline: Incarnation::parse("pipeline").expect("a token"),
+        rules: RulesNumber::new(1),
+        fence: Fence::new(fence),
+        number: MarkNumber::new(number),
+    }
+}
+
+pub(super) fn upsert(text: &str, rank: Rank, body: &str) -> Delivery {
+    let document = Document::new(Arc::new(["body".into()]), vec![Value::Text(body.into())]);
+    Delivery { key: key(text), rank, body: Body::Upsert(Arc::new(document)) }
+}
+
+pub(super) fn delete(text: &str, rank: Rank) -> Delivery {
+    Delivery { key: key(text), rank, body: Body::Delete }
+}
+
+/// Sends deliveries under fence 1 as the batch of this number.
+pub(super) async fn send(
+    subject: &dyn SinkUnderTest,
+    number: u64,
+    deliveries: Vec<Delivery>,
+) -> Vec<Outcome> {
+    try_send(subject, mark(1, number), deliveries).await.expect("the batch is admitted")
+}
+
+/// Sends deliveries; an admitted batch is answered for each of them and can be confirmed.
+pub(super) async fn try_send(
+    subject: &dyn SinkUnderTest,
+    mark: Mark,
+    deliveries: Vec<Delivery>,
+) -> Result<Vec<Outcome>, PortError> {
+    let count = deliveries.len();
+    let sink = subject.sink();
+    let applied = sink.apply(Batch { mark, deliveries }).await?;
+    assert_eq!(applied.outcomes.len(), count, "there is one outcome per delivery");
+    sink.confirm(&applied.receipt).await?;
+    Ok(applied.outcomes)
+}
+
+/// Asserts what the sink holds, read past the port.
+pub(super) async fn assert_contents(subject: &dyn SinkUnderTest, expected: &[(&str, &str)]) {
+    let expected: BTreeMap<Key, String> =
+        expected.iter().map(|(text, body)| (key(text), (*body).to_owned())).collect();
+    assert_eq!(subject.contents().await, expected);
+}
+
+/// The whole listing, in pages of `limit`.
+pub(super) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let after = entries.last().map(|entry| entry.key.clone());
+        let page = sink.list(after, limit).await.expect("a page of the listing");
+        assert!(page.entries.len() <= limit as usize, "a page holds no more than was asked for");
+        assert!(page.end || !page.entries.is_empty(), "a page that is not the last moves on");
+        entries.extend(page.entries);
+        if page.end {
+            return entries;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The mark tells a sink that was restored, emptied or never written from the real one.
+
+use truekeep_core::ports::Mark;
+use truekeep_core::{MarkNumber, RulesNumber};
+
+use super::SinkUnderTest;
+use super::batches::{assert_contents, listed, mark, rank, send, try_send, upsert};
+
+async fn found(subject: &dyn SinkUnderTest) -> Option<Mark> {
+    subject.sink().mark().await.expect("the mark can be read")
+}
+
+fn marked(subject: &dyn SinkUnderTest) -> bool {
+    subject.sink().capabilities().marked
+}
+
+/// X5: a new sink is nobody's.
+pub async fn unwritten_sink_has_no_mark(subject: &mut dyn SinkUnderTest) {
+    assert_eq!(found(subject).await, None);
+    subject.reopen().await;
+    assert_eq!(found(subject).await, None);
+}
+
+/// X5, X52: the mark travels with the batch; one without records carries it too.
+pub async fn mark_is_that_of_the_last_batch(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    for number in 1..4 {
+        send(subject, number, vec![upsert("k", rank(1, number), "")]).await;
+        assert_eq!(found(subject).await, Some(mark(1, number)));
+    }
+    let last = Mark { rules: RulesNumber::new(2), ..mark(3, 9) };
+    try_send(subject, last.clone(), Vec::new()).await.expect("an empty batch is admitted");
+    assert_eq!(found(subject).await, Some(last));
+}
+
+/// X5: what was confirmed is there after a restart, record and mark alike.
+pub async fn mark_survives_a_restart(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    try_send(subject, mark(4, 7), vec![upsert("k", rank(1, 1), "kept")]).await.expect("admitted");
+    subject.reopen().await;
+    assert_eq!(found(subject).await, Some(mark(4, 7)));
+    assert_contents(subject, &[("k", "kept")]).await;
+}
+
+/// X52: a batch that was overtaken by its successor does not make the sink look restored.
+pub async fn mark_never_goes_back(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    let newest = Mark { rules: RulesNumber::new(3), ..mark(1, 8) };
+    try_send(subject, newest.clone(), Vec::new()).await.expect("admitted");
+    let late = Mark { number: MarkNumber::new(7), ..mark(1, 8) };
+    try_send(subject, late, vec![upsert("k", rank(1, 1), "late")]).await.expect("admitted");
+    assert_eq!(found(subject).await, Some(newest));
+    assert_contents(subject, &[("k", "late")]).await;
+}
+
+/// Rule 24: preparing what is there is harmless.
+pub async fn preparing_again_changes_nothing(subject: &mut dyn SinkUnderTest) {
+    send(subject, 1, vec![upsert("k", rank(1, 1), "kept")]).await;
+    let before = (listed(&*subject.sink(), 10).await, found(subject).await);
+    for _ in 0..3 {
+        subject.sink().prepare().await.expect("a repeat is harmless");
+        subject.reopen().await;
+    }
+    assert_eq!((listed(&*subject.sink(), 10).await, found(subject).await), before);
+    assert_contents(subject, &[("k", "kept")]).await;
+}
+
+/// Rule 124: a sink that was emptied has no mark that says that it holds what it has lost, and
+/// it takes nothing more until somebody looked.
+pub async fn emptied_sink_is_not_taken_for_written(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    send(subject, 1, vec![upsert("k", rank(1, 1), "lost")]).await;
+    if !subject.empty().await {
+        return;
+    }
+    let next = vec![upsert("next", rank(1, 2), "next")];
+    try_send(subject, mark(1, 2), next).await.expect_err("the sink has lost what it held");
+    assert_eq!(found(subject).await, None);
+    subject.sink().prepare().await.expect("prepared anew");
+    subject.reopen().await;
+    assert_eq!(found(subject).await, None);
+    send(subject, 2, vec![upsert("k", rank(1, 1), "again")]).await;
+    assert_contents(subject, &[("k", "again")]).await;
+}
