@@ -1,3 +1,18 @@
 //! The facade of truekeep: a configuration becomes wired ports. The only crate that names adapters, sinks, clocks and randomness.
+//!
+//! Beside the wiring it holds what readers ask of a ledger ([`status`], [`coverage`]) and of both
+//! sides at once ([`diff`]), as data that a program prints or serves.
 
+pub mod announce;
+pub mod clock;
+pub mod codes;
 pub mod config;
+pub mod coverage;
+pub mod diff;
+pub mod entropy;
+pub mod rules;
+pub mod status;
+pub mod trouble;
+
+pub use config::Config;
+pub use trouble::Trouble;

@@ -1,0 +1,164 @@
+//! Whether sinks are complete, for whoever makes an action depend on it.
+//!
+//! Invariant: C4. What is not known, or cannot be looked up, is not complete.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use truekeep_core::certificate::{State, aggregate};
+use truekeep_core::code::Code;
+use truekeep_core::failure::PortError;
+use truekeep_core::ports::{CaptureState, Feed};
+use truekeep_core::{Moment, Version};
+
+use crate::status::{Known, word};
+
+/// What is asked beyond completeness.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// The moment includes this version.
+    pub token: Option<Version>,
+    /// What is vouched for is no older than this.
+    pub age_max: Option<Duration>,
+}
+
+/// The answer for all pipelines that were asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Whether all that was wanted holds for all of them.
+    pub complete: bool,
+    /// One word for all.
+    pub state: &'static str,
+    /// Each of them.
+    pub pipelines: Vec<Covered>,
+}
+
+/// The answer for one pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Covered {
+    /// Its name.
+    pub pipeline: String,
+    /// Whether all that was wanted holds.
+    pub complete: bool,
+    /// `unknown`, or a certificate's state.
+    pub state: &'static str,
+    /// Why it is not complete.
+    pub code: Option<String>,
+    /// The moment that is vouched for.
+    pub moment: Option<u64>,
+    /// The rules it speaks of.
+    pub rules: Option<u64>,
+    /// Records that are parked.
+    pub parked: u64,
+    /// Milliseconds since what is vouched for was known to be all there is.
+    pub age_ms: Option<u64>,
+    /// What is missing, in words; empty if nothing is.
+    pub reason: String,
+}
+
+impl Coverage {
+    /// Sums the answers up. Nothing at all is not complete.
+    pub fn of(pipelines: Vec<(Covered, Option<State>)>) -> Self {
+        let state = aggregate(pipelines.iter().map(|(_, state)| *state));
+        let pipelines: Vec<_> = pipelines.into_iter().map(|(covered, _)| covered).collect();
+        Self {
+            complete: !pipelines.is_empty() && pipelines.iter().all(|covered| covered.complete),
+            state: word(state),
+            pipelines,
+        }
+    }
+}
+
+/// How fresh a certificate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The source has nothing after the moment, as of just now.
+    Current,
+    /// The source has more, or cannot say.
+    AsOfCertificate,
+}
+
+/// Judges one pipeline by what its ledger knows and, if it was looked up, by its source.
+pub fn judge(known: &Known, wanted: Wanted, freshness: Freshness) -> (Covered, Option<State>) {
+    let state = known.state();
+    let certificate = known.certificate.as_ref();
+    let age = certificate.map(|certificate| match freshness {
+        Freshness::Current => Duration::ZERO,
+        Freshness::AsOfCertificate => known.now.since(certificate.changed_at),
+    });
+    let included = wanted.token.is_none_or(|token| {
+        known.moment().is_some_and(|moment| moment.includes(Moment::at(token)))
+    });
+    let fresh = wanted.age_max.is_none_or(|most| age.is_some_and(|age| age <= most));
+    let reason = match state {
+        None => "the ledger does not know it: no worker has begun".to_owned(),
+        Some(State::Complete) if !included => {
+            let reached = known.moment().map_or(0, |moment| moment.newest().get());
+            format!("the moment {reached} does not include {}", wanted.token.unwrap_or_default())
+        }
+        Some(State::Complete) if !fresh => {
+            format!("older than asked: {} s", age.unwrap_or_default().as_secs())
+        }
+        Some(State::Complete) => String::new(),
+        Some(other) => match certificate.and_then(|certificate| certificate.code.as_ref()) {
+            Some(code) => format!("{}: {}", other.as_str(), meaning(code)),
+            None => format!("{}{}", other.as_str(), counts(known)),
+        },
+    };
+    let covered = Covered {
+        pipeline: known.scope.pipeline().to_string(),
+        complete: reason.is_empty(),
+        state: word(state),
+        code: certificate.and_then(|c| c.code.as_ref()).map(Code::to_string),
+        moment: known.moment().map(|moment| moment.newest().get()),
+        rules: certificate.map(|certificate| certificate.rules.get()),
+        parked: certificate.map_or(0, |certificate| certificate.parked),
+        age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        reason,
+    };
+    (covered, state)
+}
+
+fn meaning(code: &Code) -> &str {
+    code.entry().map_or(code.as_str(), |entry| entry.meaning).trim_end_matches('.')
+}
+
+fn counts(known: &Known) -> String {
+    match &known.certificate {
+        Some(certificate) if certificate.parked > 0 => {
+            format!(": {} parked", certificate.parked)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether the certificate is too old as it stands, so that the source has to be asked.
+pub fn needs_source(known: &Known, wanted: Wanted) -> bool {
+    let aged = |most: Duration| {
+        let certificate = known.certificate.as_ref();
+        certificate.is_some_and(|certificate| known.now.since(certificate.changed_at) > most)
+    };
+    known.state() == Some(State::Complete) && wanted.age_max.is_some_and(aged)
+}
+
+/// Asks the source whether it has anything after the moment: an idle pipeline writes nothing, so
+/// its certificate does not get younger by itself.
+///
+/// # Errors
+/// The source's.
+pub async fn freshness(known: &Known, feed: &dyn Feed) -> Result<Freshness, PortError> {
+    let tail = known.phase.as_ref().and_then(truekeep_core::follow::Phase::tail);
+    let (Some(consumer), Some(moment), Some(tail)) = (known.consumer(), known.moment(), tail)
+    else {
+        return Ok(Freshness::AsOfCertificate);
+    };
+    let page = feed.changes(&consumer, moment.newest(), 1).await?;
+    let idle = page.changes.is_empty() && page.end && page.moment.is_some();
+    let trusted = matches!(page.view.capture, CaptureState::Trusted(_));
+    // Another source, or one that went back, may have nothing new either.
+    let ours = tail.admit(&page.view).is_ok();
+    Ok(if idle && trusted && ours { Freshness::Current } else { Freshness::AsOfCertificate })
+}
+
+#[cfg(test)]
+mod tests;

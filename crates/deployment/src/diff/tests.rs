@@ -1,0 +1,290 @@
+//! What is drift, what is in flight, and in which order the two sides are read.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use truekeep_adapter_memory::MemorySource;
+use truekeep_core::code::Code;
+use truekeep_core::ports::{
+    Applied, Batch, Capabilities, Confirmation, Item, ItemKind, KeyPage, Listing, Loaded, Mark,
+    MockItems, MockRecords, Receipt,
+};
+use truekeep_core::{Document, Timestamp, Value};
+use truekeep_sink_memory::{Held, MemorySink};
+
+use super::*;
+
+const RULES: RulesNumber = RulesNumber::new(1);
+
+fn key(text: &str) -> Key {
+    Key::new(text)
+}
+
+fn held(rules: u64, version: u64) -> Held {
+    let rank = Rank { rules: RulesNumber::new(rules), version: Version::new(version) };
+    let document = Document::new([Box::from("a")].into(), vec![Value::Null]);
+    Held { rank: Some(rank), document: Arc::new(document) }
+}
+
+fn scope() -> ScopeId {
+    ScopeId::whole(truekeep_core::PipelineName::parse("cities").expect("valid"))
+}
+
+/// Items in these states.
+fn items(states: &[(&str, ItemState)]) -> MockItems {
+    let states: Vec<(Key, ItemState)> =
+        states.iter().map(|(name, state)| (key(name), *state)).collect();
+    let mut items = MockItems::new();
+    items.expect_item().returning(move |scope, key| {
+        let found = states.iter().find(|(name, _)| name == key);
+        Ok(found.map(|(key, state)| Item {
+            scope: scope.clone(),
+            key: key.clone(),
+            version: Version::new(1),
+            kind: ItemKind::Upsert,
+            state: *state,
+            attempts: 1,
+            due_at: Timestamp::from_ms(0),
+            code: Code::SINK_REFUSED,
+            reason: String::new(),
+            changed_at: Timestamp::from_ms(0),
+        }))
+    });
+    items
+}
+
+struct World {
+    source: MemorySource,
+    sink: MemorySink,
+    items: MockItems,
+    rules: RulesNumber,
+    cursor: u64,
+}
+
+impl World {
+    /// A source with these rows at versions 1, 2, .. and nothing else.
+    fn with(rows: &[&str]) -> Self {
+        let source = MemorySource::captured();
+        for row in rows {
+            source.put(&key(row), row);
+        }
+        let (sink, items) = (MemorySink::new(), items(&[]));
+        Self { source, sink, items, rules: RULES, cursor: 1_000 }
+    }
+
+    async fn compare(&self) -> Found {
+        let sides = Sides {
+            scope: scope(),
+            rules: self.rules,
+            cursor: Version::new(self.cursor),
+            feed: &self.source,
+            records: &self.source,
+            capture: &self.source,
+            sink: &self.sink,
+            items: &self.items,
+        };
+        compare(&sides, |_| {}).await.expect("compared")
+    }
+}
+
+fn kinds(found: &Found) -> Vec<(Kind, String)> {
+    found.named.iter().map(|named| (named.kind, named.key.to_string())).collect()
+}
+
+#[tokio::test]
+async fn equal_sides_have_no_drift() {
+    let world = World::with(&["a", "b"]);
+    world.sink.plant(key("a"), held(1, 1));
+    world.sink.plant(key("b"), held(1, 2));
+    let found = world.compare().await;
+    assert_eq!((found.equal, found.drift(), found.in_flight), (2, 0, 0));
+}
+
+#[tokio::test]
+async fn missing_stale_orphan_and_ahead_are_told_apart() {
+    let world = World::with(&["a", "b", "c", "d"]);
+    world.sink.plant(key("b"), held(1, 1));
+    world.sink.plant(key("c"), held(1, 9));
+    world.sink.plant(key("d"), held(1, 4));
+    world.sink.plant(key("e"), held(1, 4));
+    let foreign = Held { rank: None, ..held(1, 1) };
+    world.sink.plant(key("f"), foreign);
+    let found = world.compare().await;
+    let expected = [
+        (Kind::Missing, "a".to_owned()),
+        (Kind::Stale, "b".to_owned()),
+        (Kind::Ahead, "c".to_owned()),
+        (Kind::Orphan, "e".to_owned()),
+        (Kind::Orphan, "f".to_owned()),
+    ];
+    assert_eq!(kinds(&found), expected);
+    assert_eq!((found.equal, found.drift()), (1, 5));
+}
+
+#[tokio::test]
+async fn an_equal_version_under_older_rules_is_stale() {
+    let mut world = World::with(&["a"]);
+    world.sink.plant(key("a"), held(1, 1));
+    world.rules = RulesNumber::new(2);
+    assert_eq!(world.compare().await.stale, 1);
+}
+
+#[tokio::test]
+async fn what_the_pipeline_has_not_come_to_is_in_flight() {
+    let mut world = World::with(&["a", "b", "c"]);
+    world.cursor = 1;
+    world.sink.plant(key("b"), held(1, 1));
+    world.sink.plant(key("d"), held(1, 1));
+    world.source.put(&key("d"), "d");
+    world.source.delete(&key("d"));
+    let found = world.compare().await;
+    assert_eq!(kinds(&found), [(Kind::Missing, "a".to_owned())]);
+    assert_eq!(found.in_flight, 3, "b is stale, c missing and d an orphan, each after the cursor");
+}
+
+#[tokio::test]
+async fn an_orphan_that_the_pipeline_has_passed_is_drift() {
+    let world = World::with(&["a"]);
+    world.sink.plant(key("a"), held(1, 1));
+    world.source.delete(&key("a"));
+    assert_eq!(kinds(&world.compare().await), [(Kind::Orphan, "a".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_sink_that_is_ahead_is_drift_wherever_the_cursor_is() {
+    let mut world = World::with(&["a"]);
+    world.cursor = 0;
+    world.sink.plant(key("a"), held(1, 7));
+    assert_eq!(world.compare().await.ahead, 1);
+}
+
+#[tokio::test]
+async fn a_parked_record_is_drift_that_is_known_and_one_in_retry_is_in_flight() {
+    let mut world = World::with(&["a", "b"]);
+    world.items = items(&[("a", ItemState::Parked), ("b", ItemState::Retry)]);
+    let found = world.compare().await;
+    assert_eq!((found.missing, found.parked, found.in_flight), (1, 1, 1));
+    assert!(found.named[0].parked);
+}
+
+#[tokio::test]
+async fn a_change_that_was_not_recorded_is_found_in_the_source_itself() {
+    let world = World::with(&["a"]);
+    world.sink.plant(key("a"), held(1, 1));
+    world.source.break_capture();
+    world.source.put(&key("b"), "b");
+    world.source.delete(&key("a"));
+    let found = world.compare().await;
+    assert_eq!(found.capture_missed, 2, "a row that was not recorded, and one that is gone");
+}
+
+#[tokio::test]
+async fn differences_beyond_the_named_are_counted() {
+    let rows: Vec<String> = (0..2_500).map(|n| format!("{n:05}")).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let mut world = World::with(&rows);
+    world.cursor = u64::MAX;
+    let found = world.compare().await;
+    assert_eq!((found.missing, found.named.len()), (2_500, NAMED_MAX));
+}
+
+/// Tells which side was asked for what, in order.
+#[derive(Debug, Default)]
+struct Witness(Mutex<Vec<String>>);
+
+impl Witness {
+    fn saw(&self, what: String) {
+        self.0.lock().expect("sound").push(what);
+    }
+}
+
+/// Lists two keys at a time.
+#[derive(Debug)]
+struct Pages(Vec<&'static str>, Arc<Witness>);
+
+#[async_trait]
+impl Sink for Pages {
+    fn capabilities(&self) -> Capabilities {
+        unreachable!("a comparison does not ask")
+    }
+    async fn prepare(&self) -> Result<(), PortError> {
+        unreachable!("a comparison writes nothing")
+    }
+    async fn mark(&self) -> Result<Option<Mark>, PortError> {
+        unreachable!("a comparison does not ask")
+    }
+    async fn apply(&self, _: Batch) -> Result<Applied, PortError> {
+        unreachable!("a comparison writes nothing")
+    }
+    async fn confirm(&self, _: &Receipt) -> Result<Confirmation, PortError> {
+        unreachable!("a comparison writes nothing")
+    }
+    async fn list(&self, after: Option<Key>, _: u32) -> Result<Listing, PortError> {
+        let rest = self.0.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
+        let names: Vec<_> = rest.clone().take(2).copied().collect();
+        self.1.saw(format!("sink {}", names.join("")));
+        let rank = Some(Rank { rules: RULES, version: Version::new(1) });
+        let entry = |name: &&str| truekeep_core::ports::Entry { key: key(name), rank };
+        Ok(Listing { entries: names.iter().map(entry).collect(), end: rest.count() <= 2 })
+    }
+}
+
+fn records(names: &'static [&'static str], witness: &Arc<Witness>) -> MockRecords {
+    let witness = Arc::clone(witness);
+    let mut records = MockRecords::new();
+    records.expect_load().returning(|_, _| Ok(vec![Loaded::Absent]));
+    records.expect_keys().returning(move |after, _| {
+        let rest = names.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
+        let page: Vec<_> = rest.clone().take(3).copied().collect();
+        witness.saw(format!("source {}", page.join("")));
+        let keys = page.iter().map(|name| (key(name), Version::new(1))).collect();
+        Ok(KeyPage { keys, end: rest.count() <= 3 })
+    });
+    records
+}
+
+#[tokio::test]
+async fn each_range_is_listed_in_the_sink_before_it_is_read_in_the_source() {
+    let witness = Arc::new(Witness::default());
+    let sink = Pages(vec!["b", "c", "f"], Arc::clone(&witness));
+    let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
+    let mut merge = Merge::new(&sink, &records, RULES, 10);
+    let mut found = Vec::new();
+    while let Some(differences) = merge.advance().await.expect("ordered") {
+        found.extend(differences);
+    }
+    let keys: String = found.iter().map(|difference| difference.key().as_str()).collect();
+    assert_eq!(keys, "adeg");
+    assert_eq!(merge.equal(), 3);
+    let seen = witness.0.lock().expect("sound").join(", ");
+    assert_eq!(seen, "sink bc, source abc, source def, sink f, source def, source g");
+}
+
+#[tokio::test]
+async fn memory_holds_a_page_of_differences_however_sparse_the_sink_is() {
+    let witness = Arc::new(Witness::default());
+    let sink = Pages(vec!["z"], Arc::clone(&witness));
+    let records = records(&["a", "b", "c", "d", "e", "f", "g", "h"], &witness);
+    let mut merge = Merge::new(&sink, &records, RULES, 2);
+    let mut pages = Vec::new();
+    while let Some(differences) = merge.advance().await.expect("ordered") {
+        pages.push(differences.len());
+    }
+    assert_eq!(pages.iter().sum::<usize>(), 9);
+    assert!(pages.iter().all(|page| *page <= 2), "{pages:?}");
+}
+
+#[tokio::test]
+async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
+    let sink = MemorySink::new();
+    for page in [
+        KeyPage { keys: Vec::new(), end: false },
+        KeyPage { keys: vec![(key("b"), Version::new(1)), (key("a"), Version::new(1))], end: true },
+    ] {
+        let mut records = MockRecords::new();
+        records.expect_keys().returning(move |_, _| Ok(page.clone()));
+        let mut merge = Merge::new(&sink, &records, RULES, 10);
+        let error = merge.advance().await.expect_err("neither is a listing");
+        assert_eq!(error.code, Code::UNEXPECTED, "{}", error.chain());
+    }
+}
