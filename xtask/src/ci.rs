@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
             arguments: "doc --workspace --no-deps --locked",
         },
     },
+    Step { name: "demo", deed: Deed::Task(crate::demo::run) },
 ];
 
 /// How a step ended.
@@ -101,7 +102,11 @@ impl Deed {
     }
 }
 
-fn run_cargo(
+/// Runs cargo with these arguments, separated by spaces.
+///
+/// # Errors
+/// When it cannot be started, or fails.
+pub fn run_cargo(
     root: &Path,
     arguments: &str,
     variable: Option<(&str, &str)>,

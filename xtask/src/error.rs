@@ -32,6 +32,15 @@ pub enum TaskError {
         #[source]
         source: std::io::Error,
     },
+    /// A file of the tree could not be written.
+    #[error("failed to write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The output of `cargo metadata` is not what we expect.
     #[error("failed to understand the output of `cargo metadata`")]
     Metadata {

@@ -3,11 +3,12 @@
 //! A task is one module with `pub fn run(..) -> Result<(), TaskError>`, one variant of [`Task`] and one arm in [`main`].
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task's output is its result")]
 
+mod bench;
 mod ci;
+mod demo;
 mod error;
 mod metadata;
 mod tidy;
-
 mod tree;
 
 use std::process::ExitCode;
@@ -27,6 +28,14 @@ struct Arguments {
 enum Task {
     /// Check what the house style leaves to a tool: layers, licences, sizes, names, words
     Tidy,
+    /// Do the main job on real data: follow, change, damage, look
+    Demo,
+    /// Measure speed and memory in a release build
+    Bench {
+        /// What to measure, and `--rows N`; all of it by default
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Run every check, stop at the first that fails: the only gate
     Ci,
 }
@@ -35,6 +44,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.task {
         Task::Tidy => tidy::run(),
+        Task::Demo => demo::run(),
+        Task::Bench { words } => bench::run(&words),
         Task::Ci => ci::run(),
     };
     match result {
