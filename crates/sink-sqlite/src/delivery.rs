@@ -98,9 +98,7 @@ impl Mirror {
         }
         mark.records = writer.records;
         drop(writer);
-        let mut write = transaction.prepare_cached(&self.sql.write_mark)?;
-        mark.write(&mut write)?;
-        drop(write);
+        mark.write(&transaction, &self.sql.write_mark).map_err(|error| self.broken(error))?;
         transaction.commit()?;
         Ok(Attempt::Landed(Applied { outcomes, receipt: Receipt(mark.mark.number.get()) }))
     }
@@ -110,7 +108,7 @@ impl Mirror {
         let held = self.stored(transaction)?;
         let counted = held.as_ref().map_or(0, |held| held.records);
         let mark = StoredMark::after(held, &batch.mark)?;
-        if counted > 0 && !self.any(transaction)? {
+        if counted > 0 && !self.holds_any(transaction, &self.sql.any_record)? {
             let class = FailureClass::Halted;
             let error = PortError::new("write a batch", class, Code::SINK_WENT_BACK);
             let lost = format!("table `{}` was emptied; it held {counted}", self.spec.table);
@@ -139,7 +137,7 @@ impl<'db> Writer<'db> {
     fn new(mirror: &'db Mirror, db: &'db Connection, records: u64) -> Result<Self, Failure> {
         let prepare = |sql: &str| db.prepare_cached(sql).map_err(|error| mirror.broken(error));
         let sql = &mirror.sql;
-        let buried = prepare(&sql.any_tombstone)?.query_row([], |row| row.get(0))?;
+        let buried = mirror.holds_any(db, &sql.any_tombstone)?;
         Ok(Self {
             find_record: prepare(&sql.find_record)?,
             put_record: prepare(&sql.put_record)?,

@@ -1,7 +1,7 @@
 //! The mark: who writes the mirror, and which batch was the last.
 
 use rusqlite::types::Type;
-use rusqlite::{CachedStatement, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::Mark;
@@ -16,8 +16,9 @@ pub(crate) struct StoredMark {
 }
 
 impl StoredMark {
-    /// Reads the mark with the statement that does so.
-    pub(crate) fn read(read: &mut CachedStatement<'_>) -> rusqlite::Result<Option<Self>> {
+    /// Reads the mark by the statement that does so.
+    pub(crate) fn read(db: &Connection, sql: &str) -> rusqlite::Result<Option<Self>> {
+        let mut read = db.prepare_cached(sql)?;
         read.query_row([], |row| {
             let mark = Mark {
                 ledger: token(row, 0, LedgerId::parse)?,
@@ -31,17 +32,18 @@ impl StoredMark {
         .optional()
     }
 
-    /// Writes the mark with the statement that does so.
-    pub(crate) fn write(&self, write: &mut CachedStatement<'_>) -> rusqlite::Result<usize> {
+    /// Writes the mark by the statement that does so.
+    pub(crate) fn write(&self, db: &Connection, sql: &str) -> rusqlite::Result<()> {
         let Mark { ledger, pipeline, rules, fence, number } = &self.mark;
-        write.execute(rusqlite::params![
+        db.prepare_cached(sql)?.execute(rusqlite::params![
             ledger.as_str(),
             pipeline.as_str(),
             rules.get(),
             fence.get(),
             number.get(),
             self.records,
-        ])
+        ])?;
+        Ok(())
     }
 
     /// The mark that a batch leaves. No number ever goes back: a late batch of the same holder

@@ -16,6 +16,11 @@ macro_rules! statements {
                 let names = Names::of(spec);
                 Self { $($name: names.put_into(include_str!($file)),)* }
             }
+
+            #[cfg(test)]
+            fn all(&self) -> Vec<(&'static str, &str)> {
+                vec![$((stringify!($name), &*self.$name),)*]
+            }
         }
     };
 }

@@ -61,7 +61,7 @@ impl Mirror {
         }
         let stored = self.stored(db)?;
         let emptied = match &stored {
-            Some(stored) => stored.records > 0 && !self.any(db)?,
+            Some(stored) => stored.records > 0 && !self.holds_any(db, &self.sql.any_record)?,
             None => false,
         };
         Ok(stored.filter(|_| !emptied))
@@ -137,14 +137,14 @@ impl Mirror {
         Ok(self.kinds(db)?.0.is_some())
     }
 
-    pub(crate) fn any(&self, db: &Connection) -> Result<bool, Failure> {
-        let mut any = db.prepare_cached(&self.sql.any_record).map_err(|e| self.broken(e))?;
-        Ok(any.query_row([], |row| row.get(0))?)
+    /// Whether a table has a row, by the statement that asks for one.
+    pub(crate) fn holds_any(&self, db: &Connection, sql: &str) -> Result<bool, Failure> {
+        let holds = db.prepare_cached(sql).and_then(|mut any| any.query_row([], |row| row.get(0)));
+        holds.map_err(|error| self.broken(error))
     }
 
     pub(crate) fn stored(&self, db: &Connection) -> Result<Option<StoredMark>, Failure> {
-        let mut read = db.prepare_cached(&self.sql.read_mark).map_err(|e| self.broken(e))?;
-        StoredMark::read(&mut read).map_err(|e| self.broken(e))
+        StoredMark::read(db, &self.sql.read_mark).map_err(|error| self.broken(error))
     }
 
     fn mismatch<T>(&self, detail: String) -> Result<T, Failure> {

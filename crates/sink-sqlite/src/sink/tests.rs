@@ -1,1 +1,156 @@
-//! Tests.
+//! Trouble of the file: nothing is half-written, and each kind has its class.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use truekeep_core::code::Code;
+use truekeep_core::failure::FailureClass;
+use truekeep_core::ports::{Body, Delivery, Outcome};
+use truekeep_core::{
+    Document, Fence, Incarnation, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+};
+
+use super::*;
+use crate::spec::Layout;
+
+struct File {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+fn file() -> File {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mirror.db");
+    File { _folder: folder, path }
+}
+
+fn spec() -> MirrorSpec {
+    MirrorSpec { table: "mirror".into(), layout: Layout::Json { column: "document".into() } }
+}
+
+async fn open(path: &Path) -> SqliteSink {
+    SqliteSink::open(path, spec(), Duration::from_millis(20)).await.expect("opened")
+}
+
+fn batch(number: u64, keys: std::ops::Range<u64>, bytes: usize) -> Batch {
+    let names: Arc<[Box<str>]> = Arc::new(["body".into()]);
+    let delivery = |key: u64| Delivery {
+        key: Key::new(key.to_string()),
+        rank: Rank { rules: RulesNumber::new(1), version: Version::new(number) },
+        body: Body::Upsert(Arc::new(Document::new(
+            Arc::clone(&names),
+            vec![Value::Text("x".repeat(bytes).into())],
+        ))),
+    };
+    Batch {
+        mark: Mark {
+            ledger: LedgerId::parse("ledger").expect("a token"),
+            pipeline: Incarnation::parse("pipeline").expect("a token"),
+            rules: RulesNumber::new(1),
+            fence: Fence::new(1),
+            number: MarkNumber::new(number),
+        },
+        deliveries: keys.map(delivery).collect(),
+    }
+}
+
+async fn number(sink: &SqliteSink) -> u64 {
+    sink.mark().await.expect("read").map_or(0, |mark| mark.number.get())
+}
+
+async fn count(sink: &SqliteSink) -> usize {
+    sink.list(None, 100_000).await.expect("listed").entries.len()
+}
+
+#[tokio::test]
+async fn full_disk_leaves_nothing_of_a_batch() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    sink.apply(batch(1, 0..10, 10)).await.expect("applied");
+    let limit = |pages: u32| {
+        sink.writer.call("limit the file", move |db| {
+            Ok(db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+        })
+    };
+    limit(30).await.expect("limited");
+    let error = sink.apply(batch(2, 5..1_000, 1_000)).await.expect_err("the disk is full");
+    assert_eq!((error.class, error.code), (FailureClass::Retry, Code::SINK_UNAVAILABLE));
+    assert_eq!((number(&sink).await, count(&sink).await), (1, 10));
+    limit(100_000).await.expect("limited");
+    sink.apply(batch(2, 5..1_000, 1_000)).await.expect("applied");
+    assert_eq!((number(&sink).await, count(&sink).await), (2, 1_000));
+}
+
+#[tokio::test]
+async fn locked_file_is_tried_again() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    let other = Connection::open(&file.path).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    let error = sink.apply(batch(1, 0..3, 10)).await.expect_err("locked");
+    assert_eq!((error.class, error.code), (FailureClass::Retry, Code::SINK_UNAVAILABLE));
+    // A reader does not wait, and what is there needs no lock to be prepared again.
+    assert_eq!(number(&sink).await, 0);
+    sink.prepare().await.expect("prepared");
+    other.execute_batch("COMMIT").expect("unlocked");
+    sink.apply(batch(1, 0..3, 10)).await.expect("applied");
+}
+
+#[tokio::test]
+async fn read_only_file_needs_an_operator() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    // As a file without the right to write it answers, also to a privileged user.
+    let refuse = |on: bool| {
+        sink.writer.call("set", move |db| Ok(db.pragma_update(None, "query_only", on)?))
+    };
+    refuse(true).await.expect("set");
+    let error = sink.apply(batch(1, 0..3, 10)).await.expect_err("read-only");
+    assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_UNAVAILABLE));
+    refuse(false).await.expect("set");
+    assert_eq!((number(&sink).await, count(&sink).await), (0, 0));
+}
+
+#[tokio::test]
+async fn number_that_sqlite_has_no_place_for_is_refused_alone() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    let mut sent = batch(1, 0..3, 10);
+    sent.deliveries[1].rank.version = Version::new(u64::MAX);
+    let applied = sink.apply(sent).await.expect("applied");
+    assert!(
+        matches!(
+            &applied.outcomes[..],
+            [Outcome::Applied, Outcome::Refused(code, _), Outcome::Applied]
+                if *code == Code::SINK_REFUSED
+        ),
+        "{applied:?}"
+    );
+    assert_eq!(count(&sink).await, 2);
+}
+
+#[tokio::test]
+async fn record_too_big_for_sqlite_is_refused_alone() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    sink.writer
+        .call("limit values", |db| {
+            Ok(db.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 10_000).map(drop)?)
+        })
+        .await
+        .expect("limited");
+    let mut sent = batch(1, 0..3, 10);
+    sent.deliveries[0] = batch(1, 0..1, 20_000).deliveries.remove(0);
+    let applied = sink.apply(sent).await.expect("applied");
+    assert!(
+        matches!(&applied.outcomes[..], [Outcome::Refused(..), Outcome::Applied, Outcome::Applied]),
+        "{applied:?}"
+    );
+    assert_eq!((number(&sink).await, count(&sink).await), (1, 2));
+}
