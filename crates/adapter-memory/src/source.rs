@@ -14,7 +14,7 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_core::ports::{
     AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,
-    FillProgress, KeyPage, Loaded, Pulsed, Records, Registration, SourceView,
+    FillProgress, KeyPage, Loaded, Numbered, Pulsed, Records, Registration, SourceView,
 };
 use truekeep_core::{Document, Incarnation, Key, Moment, Signature, Value, Version};
 

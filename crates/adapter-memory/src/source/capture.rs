@@ -79,6 +79,26 @@ impl Capture for MemorySource {
         Ok(page)
     }
 
+    async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError> {
+        let mut state = self.lock();
+        let State { rows, feed, commits } = &mut *state;
+        let feed = feed.as_mut().ok_or_else(|| missing("number keys"))?;
+        for key in keys {
+            feed.record(key, !rows.contains_key(key));
+        }
+        *commits += 1;
+        let newest = (!keys.is_empty()).then(|| Version::new(feed.newest));
+        Ok(Numbered { newest, foreign: Vec::new() })
+    }
+
+    async fn begin_again(&self, above: Version) -> Result<(), PortError> {
+        let mut state = self.lock();
+        let feed = state.feed("begin again")?;
+        feed.newest = feed.newest.max(above.get());
+        feed.fill = Some(Fill { first: false, filled: 0, sweeping: false, place: None });
+        Ok(())
+    }
+
     async fn remove(&self) -> Result<(), PortError> {
         self.lock().feed = None;
         Ok(())

@@ -19,7 +19,7 @@ pub use sink::{
 };
 pub use source::{
     AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,
-    FillProgress, KeyPage, Loaded, PageLimit, Pulsed, Records, Registration, SourceView,
+    FillProgress, KeyPage, Loaded, Numbered, PageLimit, Pulsed, Records, Registration, SourceView,
 };
 
 #[cfg(feature = "mock")]

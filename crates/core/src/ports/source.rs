@@ -211,6 +211,16 @@ pub struct AuditPage {
     pub next: Option<Key>,
 }
 
+/// What became of keys that were to be numbered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbered {
+    /// The newest number that was given; none if none was.
+    pub newest: Option<Version>,
+    /// Keys that no record of the relation can have: not canonical, or not of the key's type. They
+    /// were left alone.
+    pub foreign: Vec<Key>,
+}
+
 /// What records changes in the source, and how it is put there and taken away.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -230,6 +240,17 @@ pub trait Capture: Debug + Send + Sync {
 
     /// Holds the next page of the feed against the table, both ways. Writes nothing.
     async fn audit(&self, after: Option<Key>, limit: u32) -> Result<AuditPage, PortError>;
+
+    /// Gives these keys a fresh number each, and sets `deleted` by looking in the table in the same
+    /// transaction, as a trigger does: so a repair, or an orphan's tombstone, is a change like any
+    /// other, newer than all before it. At most
+    /// [`SOURCE_WRITE_ROWS_MAX`](crate::limits::SOURCE_WRITE_ROWS_MAX) keys; the caller cuts.
+    /// A repeat gives yet another number: harmless.
+    async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError>;
+
+    /// Makes the counter go on above `above` at least, and every row to be numbered anew by
+    /// [`Self::fill`]: what a source needs that went back, before it is believed again.
+    async fn begin_again(&self, above: Version) -> Result<(), PortError>;
 
     /// Takes capture out of the source, with the feed. A repeat is harmless.
     async fn remove(&self) -> Result<(), PortError>;
