@@ -7,7 +7,7 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::follow::Phase;
 use truekeep_core::guard::Guard;
-use truekeep_core::ports::{Commit, Committed, LedgerWrite, RunHealth, RunState};
+use truekeep_core::ports::{Commit, Committed, Item, LedgerWrite, NewItem, RunHealth, RunState};
 use truekeep_core::procedure::Step;
 use truekeep_core::retry::RetryPolicy;
 
@@ -50,7 +50,9 @@ impl Held {
         checkpoint: Checkpoint,
     ) -> Result<Option<Committed>, PortError> {
         let Checkpoint { step, health, delivered } = checkpoint;
-        if step.next == self.phase && step.writes.is_empty() && health == self.health {
+        let mut writes = self.unclaim();
+        writes.extend(step.writes);
+        if step.next == self.phase && writes.is_empty() && health == self.health {
             return Ok(None);
         }
         let commit = Commit {
@@ -62,7 +64,7 @@ impl Held {
             state: RunState::Active,
             health: health.clone(),
             delivered,
-            writes: step.writes,
+            writes,
         };
         let committed = settle(ports, &commit).await?;
         if let Committed::Landed(version, tally) = committed {
@@ -70,11 +72,27 @@ impl Held {
             self.tally = tally;
             self.phase = step.next;
             self.health = health;
+            self.claimed.clear();
             if commit.writes.iter().any(|write| matches!(write, LedgerWrite::Enqueue(_))) {
                 self.items_checked = None;
             }
         }
         Ok(Some(committed))
+    }
+
+    /// Gives claimed items back as they were: trouble of a port is no try of theirs.
+    fn unclaim(&self) -> Vec<LedgerWrite> {
+        let back = |item: &Item| NewItem {
+            key: item.key.clone(),
+            version: item.version,
+            kind: item.kind,
+            attempts: item.attempts.saturating_sub(1),
+            retry_in: Some(Duration::ZERO),
+            code: item.code.clone(),
+            reason: item.reason.clone(),
+        };
+        let items: Vec<_> = self.claimed.iter().map(back).collect();
+        if items.is_empty() { Vec::new() } else { vec![LedgerWrite::Enqueue(items)] }
     }
 }
 

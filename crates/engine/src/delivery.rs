@@ -24,6 +24,14 @@ pub(crate) enum Fate {
     Outruled,
 }
 
+/// What became of the records that were sent, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub fates: Vec<Fate>,
+    /// Whether the sink took a batch, and with it the mark.
+    pub marked: bool,
+}
+
 /// Sends batches under one mark, while the lease is ours.
 pub(crate) struct Courier<'a> {
     pub sink: &'a dyn Sink,
@@ -43,15 +51,18 @@ impl Courier<'_> {
     /// # Errors
     /// What concerns the sink as a whole. What was sent before may have landed: a repeat is
     /// harmless.
-    pub async fn deliver(&self, deliveries: Vec<Delivery>) -> Result<Vec<Fate>, PortError> {
-        let mut fates = Vec::with_capacity(deliveries.len());
+    pub async fn deliver(&self, deliveries: Vec<Delivery>) -> Result<Sent, PortError> {
+        let mut sent = Sent::default();
         // A stack of what is still to be sent, the front on top; a batch that is refused whole
         // comes back as its two halves.
         let mut waiting = batches(deliveries, self.batch_bytes);
         waiting.reverse();
         while let Some(batch) = waiting.pop() {
             match self.send(&batch).await {
-                Ok(sent) => fates.extend(sent),
+                Ok(fates) => {
+                    sent.marked = true;
+                    sent.fates.extend(fates);
+                }
                 Err(error) if error.class == FailureClass::Terminal && batch.len() > 1 => {
                     let mut front = batch;
                     let back = front.split_off(front.len() / 2);
@@ -59,12 +70,12 @@ impl Courier<'_> {
                     waiting.push(front);
                 }
                 Err(error) if error.class == FailureClass::Terminal => {
-                    fates.push(Fate::Refused(error.code.clone(), error.chain()));
+                    sent.fates.push(Fate::Refused(error.code.clone(), error.chain()));
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(fates)
+        Ok(sent)
     }
 
     async fn send(&self, deliveries: &[Delivery]) -> Result<Vec<Fate>, PortError> {

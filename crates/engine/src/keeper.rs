@@ -32,6 +32,27 @@ struct Kept {
     turn_since: Option<Duration>,
 }
 
+/// A lease that is renewed for as long as this lives: none is kept that nobody works under.
+#[derive(Debug)]
+pub(crate) struct Grip {
+    keeper: Arc<Keeper>,
+    token: LeaseToken,
+}
+
+impl Grip {
+    /// Whether the lease is still ours as far as we can know.
+    pub fn holds(&self) -> bool {
+        self.keeper.holds(&self.token)
+    }
+}
+
+impl Drop for Grip {
+    fn drop(&mut self) {
+        self.keeper.held().remove(&self.token);
+        self.keeper.changed.notify_waiters();
+    }
+}
+
 impl Keeper {
     /// A keeper for the leases of one holder.
     pub fn new(
@@ -54,16 +75,11 @@ impl Keeper {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a lease that was asked for at `asked_at` (our own clock).
-    pub fn keep(&self, token: LeaseToken, asked_at: Duration) {
+    /// Keeps a lease that was asked for at `asked_at` (our own clock), until the grip is dropped.
+    pub(crate) fn keep(self: &Arc<Self>, token: LeaseToken, asked_at: Duration) -> Grip {
         let kept = Kept { deadline: asked_at + self.ttl, turn_since: None };
-        self.held().insert(token, kept);
-    }
-
-    /// Stops renewing a lease.
-    pub fn drop_lease(&self, token: &LeaseToken) {
-        self.held().remove(token);
-        self.changed.notify_waiters();
+        self.held().insert(token.clone(), kept);
+        Grip { keeper: Arc::clone(self), token }
     }
 
     /// Whether the lease is still ours as far as we can know.
@@ -72,20 +88,27 @@ impl Keeper {
         self.held().get(token).is_some_and(|kept| now < kept.deadline)
     }
 
-    /// Says that a turn under this lease begins. One that takes too long is left out of the
-    /// renewal, so that another worker can take over from a hung port.
-    pub fn turn_begins(&self, token: &LeaseToken) {
-        let now = self.clock.monotonic();
-        if let Some(kept) = self.held().get_mut(token) {
-            kept.turn_since = Some(now);
-        }
-    }
-
-    /// Says that the turn under this lease has ended.
-    pub fn turn_ends(&self, token: &LeaseToken) {
-        if let Some(kept) = self.held().get_mut(token) {
-            kept.turn_since = None;
-        }
+    /// Works while the lease is ours; `None` if it was lost first, with the work dropped where it
+    /// was. Work that takes too long is left out of the renewal, so that another worker can take
+    /// over from a hung port.
+    pub(crate) async fn while_ours<T>(
+        &self,
+        token: &LeaseToken,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let working = |since| {
+            if let Some(kept) = self.held().get_mut(token) {
+                kept.turn_since = since;
+            }
+        };
+        working(Some(self.clock.monotonic()));
+        let done = tokio::select! {
+            biased;
+            () = self.lost(token) => None,
+            done = work => Some(done),
+        };
+        working(None);
+        done
     }
 
     /// Returns once the lease is no longer ours.
@@ -108,7 +131,11 @@ impl Keeper {
     pub async fn run(&self) {
         loop {
             self.clock.sleep(self.ttl / 3).await;
-            self.renew().await;
+            tokio::select! {
+                () = self.renew() => {}
+                // Every lease it asks for has ended by now: a ledger that hangs is asked anew.
+                () = self.clock.sleep(self.ttl) => {}
+            }
         }
     }
 

@@ -7,8 +7,10 @@
 //!
 //! [`Worker`] is what a program runs; [`Pipeline`] is what it is given.
 
+mod acquire;
 mod commit;
 mod delivery;
+mod items;
 mod keeper;
 mod observer;
 mod perform;
@@ -16,6 +18,7 @@ mod pipeline;
 mod read_ahead;
 mod scope;
 mod stop;
+mod trouble;
 mod turn;
 mod worker;
 

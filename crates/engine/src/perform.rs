@@ -8,11 +8,11 @@ use truekeep_core::follow::{Command, Delivered, Failed, Observation, Opened, Pag
 use truekeep_core::guard::Lost;
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    Body, Change, ChangePage, Delivery, Item, ItemKind, Loaded, Mark, Settle,
+    Body, Change, ChangePage, Delivery, ItemKind, Loaded, Mark, RunHealth, Settle,
 };
 use truekeep_core::{Attempt, Rank, Version};
 
-use crate::delivery::{Courier, Fate};
+use crate::delivery::{Courier, Fate, Sent};
 use crate::read_ahead::{Part, ReadAhead, Reading};
 use crate::scope::{Held, Runner};
 
@@ -24,6 +24,10 @@ pub(crate) struct Performed {
     pub failed: u64,
     /// The newest version of the feed, when the feed was read.
     pub newest: Option<Version>,
+    /// What the run says of its health with it.
+    pub health: RunHealth,
+    /// Whether the feed has more to come that this read could not reach.
+    pub more: bool,
 }
 
 /// Why a command could not be performed.
@@ -43,7 +47,13 @@ impl From<PortError> for Setback {
 
 impl Performed {
     pub fn fact(seen: Observation) -> Self {
-        Self { seen, records: 0, failed: 0, newest: None }
+        let health = RunHealth::default();
+        Self { seen, records: 0, failed: 0, newest: None, health, more: false }
+    }
+
+    /// The same, with this health.
+    pub fn ailing(self, health: RunHealth) -> Self {
+        Self { health, ..self }
     }
 }
 
@@ -60,28 +70,38 @@ impl Runner {
         Ok(match command {
             Command::Open => self.open(held).await?,
             Command::Register(registration) => {
+                // F2: what was read ahead speaks of the acknowledgement before.
+                held.reader = None;
                 self.pipeline.feed.register(&held.terms.consumer, registration).await?;
-                self.prune().await?;
+                self.prune().await;
                 Performed::fact(Observation::Registered(registration))
             }
             Command::Arm => Performed::fact(Observation::Armed),
-            Command::Deliver { after, rows_max } => match self.due_items(held).await? {
-                Some(items) => self.redeliver(held, items).await?,
-                None => self.page(held, after, rows_max).await?,
-            },
+            Command::Deliver { after, rows_max } => {
+                if self.claim_items(held).await? {
+                    self.redeliver(held).await?
+                } else {
+                    self.page(held, after, rows_max).await?
+                }
+            }
             Command::Isolate { after } => self.isolate(held, after).await?,
         })
     }
 
     /// Removes tombstones that everybody has passed, in a bounded number of short transactions.
-    async fn prune(&self) -> Result<(), PortError> {
+    /// Trouble is left for the next time: no delivery waits for it.
+    async fn prune(&self) {
         const ROUNDS: u32 = 20;
         for _ in 0..ROUNDS {
-            if self.pipeline.feed.prune().await? == 0 {
-                break;
+            match self.pipeline.feed.prune().await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(code = %error.code, error = error.chain(), "prune");
+                    break;
+                }
             }
         }
-        Ok(())
     }
 
     async fn open(&self, held: &mut Held) -> Result<Performed, PortError> {
@@ -95,73 +115,15 @@ impl Runner {
         Ok(Performed { newest, ..Performed::fact(seen) })
     }
 
-    /// Items that are due, claimed; every other turn is the feed's, so that neither starves.
-    async fn due_items(&self, held: &mut Held) -> Result<Option<Vec<Item>>, Setback> {
-        let now = held.now(self.ports.clock.as_ref());
-        let early = held.items_checked.is_some_and(|next| next.is_none_or(|due| due > now));
-        if held.tally.unsettled == 0 || early || held.feeds_turn {
-            held.feeds_turn = false;
-            return Ok(None);
-        }
-        let claimed = self
-            .ports
-            .items
-            .claim(&held.scope, &held.guard(), limits::ITEMS_PER_CLAIM)
-            .await?
-            .map_err(Setback::Lost)?;
-        if claimed.is_empty() {
-            let pulse = self.ports.ledger.pulse(&held.scope, held.procedure).await?;
-            held.items_checked = Some(pulse.and_then(|pulse| pulse.next_due));
-            return Ok(None);
-        }
-        held.items_checked = None;
-        held.feeds_turn = true;
-        Ok(Some(claimed))
-    }
-
-    async fn redeliver(&self, held: &mut Held, items: Vec<Item>) -> Result<Performed, PortError> {
-        let keys: Vec<_> = items.iter().map(|item| item.key.clone()).collect();
-        // S1: versions before documents.
-        let present = self.pipeline.feed.find(&keys).await?;
-        let mut loaded = Vec::with_capacity(keys.len());
-        while loaded.len() < keys.len() {
-            let more =
-                self.pipeline.records.load(&keys[loaded.len()..], self.settings.page_bytes).await?;
-            if more.is_empty() {
-                break;
-            }
-            loaded.extend(more);
-        }
-        let mut shipment = Shipment::default();
-        for ((item, change), loaded) in items.into_iter().zip(present).zip(loaded) {
-            if item.attempts > held.terms.delivery.attempts_max {
-                let reason = "workers died while they delivered it".to_owned();
-                shipment.fail(
-                    &item_change(&item),
-                    item.attempts,
-                    false,
-                    Code::KILLS_WORKER,
-                    reason,
-                );
-                continue;
-            }
-            let known = change.unwrap_or_else(|| item_change(&item));
-            shipment.add(known, loaded, held.terms.rules, item.attempts);
-        }
-        let tail = tail_of(held)?.clone();
-        let (delivered, records) = self.ship(held, &tail, shipment, true).await?;
-        let failed = delivered.failed.len() as u64;
-        Ok(Performed { records, failed, ..Performed::fact(Observation::Redelivered(delivered)) })
-    }
-
     async fn page(
         &self,
         held: &mut Held,
         after: Version,
         rows_max: u32,
     ) -> Result<Performed, PortError> {
-        // A bound below the terms' comes from the search for a killer; else the page adapts.
-        let rows = if rows_max < held.terms.page_rows { rows_max } else { held.rows };
+        // The search for a killer sets a bound; else the page adapts.
+        let probing = tail_of(held)?.probe.is_some();
+        let rows = if probing { rows_max } else { held.rows };
         let mut reader = match held.reader.take() {
             Some(reader) if reader.continues(after) => {
                 reader.resize(rows);
@@ -201,15 +163,16 @@ impl Runner {
                     Some(Part::Head(_)) | None => return Err(out_of_step()),
                 }
             }
-            if !head.end {
+            if !head.end && !probing {
                 held.reader = Some(reader);
             }
         }
         let failed = delivered.failed.len() as u64;
-        let ChangePage { next, moment, view, .. } = head;
+        let ChangePage { next, end, moment, view, .. } = head;
+        let more = !end || moment.is_none();
         let newest = Some(view.newest);
         let seen = Observation::Page(PageSeen { next, moment, view, delivered });
-        Ok(Performed { seen, records, failed, newest })
+        Ok(Performed { records, failed, newest, more, ..Performed::fact(seen) })
     }
 
     async fn isolate(&self, held: &mut Held, after: Version) -> Result<Performed, PortError> {
@@ -226,17 +189,19 @@ impl Runner {
         Ok(Performed { failed, ..Performed::fact(Observation::Isolated(row)) })
     }
 
-    fn reading(&self, held: &Held) -> Reading {
+    pub(crate) fn reading(&self, held: &Held) -> Reading {
         Reading {
             feed: Arc::clone(&self.pipeline.feed),
             records: Arc::clone(&self.pipeline.records),
             consumer: held.terms.consumer.clone(),
             bytes_max: self.settings.page_bytes,
+            // F3: a death is the fault of the page that was announced, not of one read ahead.
+            ahead: held.phase.tail().is_none_or(|tail| tail.probe.is_none()),
         }
     }
 
     /// Sends a shipment and sorts what became of it.
-    async fn ship(
+    pub(crate) async fn ship(
         &self,
         held: &Held,
         tail: &Tail,
@@ -254,7 +219,7 @@ impl Runner {
             fence: held.lease.fence,
             number: tail.mark.next(),
         };
-        let ours = || self.keeper.holds(&held.lease.token);
+        let ours = || held.grip.holds();
         let courier = Courier {
             sink: self.pipeline.sink.as_ref(),
             feed: self.pipeline.feed.as_ref(),
@@ -264,8 +229,8 @@ impl Runner {
             ours: &ours,
             pending_poll: self.settings.poll_every,
         };
-        let fates = courier.deliver(deliveries).await?;
-        let mut delivered = Delivered { sent: records > 0, ..Delivered::default() };
+        let Sent { fates, marked } = courier.deliver(deliveries).await?;
+        let mut delivered = Delivered { sent: marked, ..Delivered::default() };
         for (((key, version, kind), attempts), fate) in names.into_iter().zip(attempts).zip(fates) {
             let mut fail = |retryable, code, reason, key| {
                 let draw = self.ports.entropy.draw();
@@ -294,14 +259,14 @@ impl Runner {
 
 /// Records on their way to the sink.
 #[derive(Debug, Default)]
-struct Shipment {
+pub(crate) struct Shipment {
     deliveries: Vec<Delivery>,
     attempts: Vec<Attempt>,
-    failed: Vec<Failed>,
+    pub failed: Vec<Failed>,
 }
 
 impl Shipment {
-    fn add(
+    pub fn add(
         &mut self,
         change: Change,
         loaded: Loaded,
@@ -320,7 +285,7 @@ impl Shipment {
         self.attempts.push(attempts);
     }
 
-    fn fail(
+    pub fn fail(
         &mut self,
         change: &Change,
         attempts: Attempt,
@@ -342,16 +307,11 @@ impl Shipment {
     }
 }
 
-fn merge(into: &mut Delivered, part: Delivered) {
+pub(crate) fn merge(into: &mut Delivered, part: Delivered) {
     into.settled.extend(part.settled);
     into.failed.extend(part.failed);
     into.sent |= part.sent;
     into.ahead = part.ahead.or(into.ahead.take());
-}
-
-/// What an item wants, where the feed has no row for its key any more.
-fn item_change(item: &Item) -> Change {
-    Change { key: item.key.clone(), version: item.version, deleted: item.kind == ItemKind::Delete }
 }
 
 fn kind_of(body: &Body) -> ItemKind {
@@ -361,7 +321,7 @@ fn kind_of(body: &Body) -> ItemKind {
     }
 }
 
-fn tail_of(held: &Held) -> Result<&Tail, PortError> {
+pub(crate) fn tail_of(held: &Held) -> Result<&Tail, PortError> {
     held.phase.tail().ok_or_else(out_of_step)
 }
 

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use truekeep_core::Version;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Change, ChangePage, Consumer, Feed, Loaded, Records};
+use truekeep_core::{Key, Version};
 
 /// A part of a page.
 #[derive(Debug)]
@@ -31,6 +31,23 @@ pub(crate) struct Reading {
     pub records: Arc<dyn Records>,
     pub consumer: Consumer,
     pub bytes_max: usize,
+    /// Whether to read on while a page is worked on; else one page is read.
+    pub ahead: bool,
+}
+
+impl Reading {
+    /// The documents of the first of these keys, as many as fit in a batch, at least one.
+    ///
+    /// # Errors
+    /// Also if the source answers for none.
+    pub async fn load(&self, keys: &[Key]) -> Result<Vec<Loaded>, PortError> {
+        let loaded = self.records.load(keys, self.bytes_max).await?;
+        if loaded.is_empty() || loaded.len() > keys.len() {
+            return Err(PortError::new("load documents", FailureClass::Unknown, Code::UNEXPECTED)
+                .detail(format!("{} answers for {} records", loaded.len(), keys.len())));
+        }
+        Ok(loaded)
+    }
 }
 
 /// A reader on its way through the feed.
@@ -102,21 +119,13 @@ async fn read_on(
         let mut left = changes.into_iter();
         while !left.as_slice().is_empty() {
             let keys: Vec<_> = left.as_slice().iter().map(|change| change.key.clone()).collect();
-            let loaded = reading.records.load(&keys, reading.bytes_max).await?;
-            if loaded.is_empty() {
-                return Err(PortError::new(
-                    "load documents",
-                    FailureClass::Unknown,
-                    Code::UNEXPECTED,
-                )
-                .detail("the source answered for no record"));
-            }
+            let loaded = reading.load(&keys).await?;
             let batch: Vec<_> = left.by_ref().take(loaded.len()).zip(loaded).collect();
             if parts.send(Ok(Part::Rows(batch))).await.is_err() {
                 return Ok(());
             }
         }
-        if parts.send(Ok(Part::Whole)).await.is_err() || end {
+        if parts.send(Ok(Part::Whole)).await.is_err() || end || !reading.ahead {
             return Ok(());
         }
     }

@@ -8,10 +8,10 @@ use truekeep_core::certificate::Tally;
 use truekeep_core::code::Code;
 use truekeep_core::follow::{Phase, Terms};
 use truekeep_core::lease::Lease;
-use truekeep_core::ports::{Clock, ProcedureKind, RunHealth};
-use truekeep_core::{LeaseToken, RunId, RunVersion, ScopeId, Timestamp};
+use truekeep_core::ports::{Clock, Item, ProcedureKind, Pulsed, RunHealth};
+use truekeep_core::{Attempt, LeaseToken, RunId, RunVersion, ScopeId, Timestamp, Version};
 
-use crate::keeper::Keeper;
+use crate::keeper::{Grip, Keeper};
 use crate::observer::{Happening, Observer};
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
@@ -24,6 +24,10 @@ pub(crate) struct Held {
     pub scope: ScopeId,
     pub procedure: ProcedureKind,
     pub lease: Lease,
+    pub grip: Grip,
+    /// What the run is to be told first: that the lease is ours, and whether the holder before
+    /// died. Nothing else is due before it is told.
+    pub took_over: Option<bool>,
     pub run: RunId,
     pub version: RunVersion,
     pub terms: Terms,
@@ -37,6 +41,9 @@ pub(crate) struct Held {
     pub rows: u32,
     /// When the next item is due, if that was looked up since items last moved.
     pub items_checked: Option<Option<Timestamp>>,
+    /// Items that were claimed and of which nothing is known yet. Whatever is committed next gives
+    /// them back uncounted, unless it says what became of them.
+    pub claimed: Vec<Item>,
     /// Whether the next turn is the feed's even if items are due.
     pub feeds_turn: bool,
 }
@@ -46,6 +53,16 @@ impl Held {
     pub fn now(&self, clock: &dyn Clock) -> Timestamp {
         let (then, at) = self.said;
         then.plus(clock.monotonic().saturating_sub(at))
+    }
+
+    /// Whether items are due, as far as is known.
+    pub fn items_due(&self, now: Timestamp) -> bool {
+        let next = self.items_checked;
+        self.tally.unsettled > 0 && next.is_none_or(|next| next.is_some_and(|due| due <= now))
+    }
+
+    pub fn cursor(&self) -> Option<Version> {
+        self.phase.tail().map(|tail| tail.cursor)
     }
 }
 
@@ -72,6 +89,12 @@ pub(crate) struct Runner {
     pub observer: Arc<dyn Observer>,
     pub turns: Arc<Semaphore>,
     pub held: Option<Held>,
+    /// The token that the lease was asked for with, and when, while no answer came.
+    pub asked: Option<(LeaseToken, Duration)>,
+    /// Failures since there was progress.
+    pub failures: Attempt,
+    /// The source's change counter before the last turn.
+    pub pulsed: Option<Pulsed>,
 }
 
 /// When a runner ends by itself.
@@ -87,17 +110,16 @@ impl Runner {
     /// Turns until it is time to end. The lease is given back at the end, also when the future is
     /// asked to stop in the middle of a wait.
     pub async fn run(mut self, until: Until, stop: Stop) -> Ending {
-        let mut failures = 0;
+        let turns = Arc::clone(&self.turns);
         let ending = loop {
-            if stop.asked() {
-                break Ending::Stopped;
-            }
-            let turns = Arc::clone(&self.turns);
-            let Ok(permit) = turns.acquire().await else { break Ending::Stopped };
+            let permit = tokio::select! {
+                biased;
+                () = stop.wait() => break Ending::Stopped,
+                permit = turns.acquire() => permit,
+            };
             let turn = self.guarded_turn().await;
             drop(permit);
-            failures = if matches!(turn, Turn::Retry { .. }) { failures + 1 } else { 0 };
-            let given_up = failures >= self.settings.trouble.attempts_max;
+            let given_up = self.failures >= self.settings.trouble.attempts_max;
             if until == Until::Drained
                 && let Some(ending) = drained(&turn, given_up)
             {
@@ -116,13 +138,7 @@ impl Runner {
             return self.acquire().await;
         };
         let keeper = Arc::clone(&self.keeper);
-        keeper.turn_begins(&token);
-        let turn = tokio::select! {
-            biased;
-            () = keeper.lost(&token) => Turn::ClaimLost,
-            turn = self.turn() => turn,
-        };
-        keeper.turn_ends(&token);
+        let turn = keeper.while_ours(&token, self.turn()).await.unwrap_or(Turn::ClaimLost);
         if turn == Turn::ClaimLost {
             self.held = None;
             self.happened(&Happening::Lost);
@@ -138,13 +154,14 @@ impl Runner {
     /// Gives the lease back, if there is one.
     pub(crate) async fn give_back(&mut self) {
         if let Some(held) = self.held.take() {
-            self.release(&held.lease.token).await;
+            let token = held.lease.token.clone();
+            drop(held);
+            self.release(&token).await;
             self.happened(&Happening::Released);
         }
     }
 
     pub(crate) async fn release(&self, token: &LeaseToken) {
-        self.keeper.drop_lease(token);
         if let Err(error) = self.ports.leases.release(&self.pipeline.scope, token).await {
             // It ends by itself.
             tracing::warn!(code = %error.code, error = error.chain(), "release");
@@ -152,10 +169,10 @@ impl Runner {
     }
 
     /// Waits as long as the turn says, and less if something stirs.
-    async fn wait(&self, turn: &Turn, stop: &Stop) {
+    async fn wait(&mut self, turn: &Turn, stop: &Stop) {
         let length = match turn {
             Turn::Advanced => return,
-            Turn::ClaimLost => self.settings.poll_every,
+            Turn::ClaimLost | Turn::Deferred => self.settings.poll_every,
             Turn::Inactive(_) => self.settings.idle_every,
             Turn::HeldBy(_, _, left) => (*left).min(self.settings.idle_every),
             Turn::NotDue => return self.wait_for_change(stop).await,
@@ -177,17 +194,22 @@ impl Runner {
     }
 
     /// An idle scope looks at the source's change counter often, and at everything now and then.
-    async fn wait_for_change(&self, stop: &Stop) {
+    /// The counter is read before the turn that follows, so that what commits during the turn is
+    /// seen after it.
+    async fn wait_for_change(&mut self, stop: &Stop) {
         let began = self.ports.clock.monotonic();
-        let before = self.pipeline.feed.pulse().await.ok();
-        while self.ports.clock.monotonic().saturating_sub(began) < self.settings.idle_every {
+        loop {
+            let pulsed = self.pipeline.feed.pulse().await.ok();
+            let changed = pulsed != self.pulsed;
+            self.pulsed = pulsed;
+            let idle = self.ports.clock.monotonic().saturating_sub(began);
+            if changed || idle >= self.settings.idle_every {
+                return;
+            }
             tokio::select! {
                 () = stop.wait() => return,
                 () = self.lease_lost() => return,
                 () = self.ports.clock.sleep(self.settings.poll_every) => {}
-            }
-            if self.pipeline.feed.pulse().await.ok() != before {
-                return;
             }
         }
     }
@@ -203,6 +225,6 @@ fn drained(turn: &Turn, given_up: bool) -> Option<Ending> {
         Turn::Retry { code, text, .. } if given_up => {
             Some(Ending::Halted(code.clone(), text.clone()))
         }
-        Turn::Advanced | Turn::ClaimLost | Turn::Retry { .. } => None,
+        Turn::Advanced | Turn::Deferred | Turn::ClaimLost | Turn::Retry { .. } => None,
     }
 }

@@ -1,13 +1,15 @@
 //! A worker: many scopes, one lease keeper, one process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use truekeep_core::ScopeId;
+use truekeep_core::code::Code;
 
 use crate::keeper::Keeper;
-use crate::observer::Observer;
+use crate::observer::{Happening, Observer};
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::scope::{Ending, Runner, Until};
 use crate::stop::Stop;
@@ -56,34 +58,50 @@ impl Worker {
 
     async fn drive(self, until: Until, stop: Stop) -> Report {
         // Scopes share the turns fairly: the semaphore serves those that wait in order.
-        let turns = Arc::new(Semaphore::new(self.settings.turns_at_once));
+        let turns = Arc::new(Semaphore::new(self.settings.turns_at_once.max(1)));
         let mut scopes = JoinSet::new();
-        for pipeline in self.pipelines {
+        let mut tasks = BTreeMap::new();
+        for pipeline in &self.pipelines {
             let scope = pipeline.scope.clone();
             let runner = Runner {
                 ports: self.ports.clone(),
-                pipeline,
+                pipeline: pipeline.clone(),
                 settings: Arc::clone(&self.settings),
                 keeper: Arc::clone(&self.keeper),
                 observer: Arc::clone(&self.observer),
                 turns: Arc::clone(&turns),
                 held: None,
+                asked: None,
+                failures: 0,
+                pulsed: None,
             };
-            let stop = stop.clone();
-            scopes.spawn(async move { (scope, runner.run(until, stop).await) });
+            let task = scopes.spawn(runner.run(until, stop.clone()));
+            tasks.insert(task.id(), scope);
         }
+        // A set ends its tasks when it is dropped: a worker that is dropped renews nothing.
+        let mut renewals = JoinSet::new();
         let keeper = Arc::clone(&self.keeper);
-        let renewals = tokio::spawn(async move { keeper.run().await });
+        renewals.spawn(async move { keeper.run().await });
         let mut report = Vec::new();
-        while let Some(ended) = scopes.join_next().await {
-            match ended {
-                Ok(ended) => report.push(ended),
+        while let Some(ended) = scopes.join_next_with_id().await {
+            let (id, ending) = match ended {
+                Ok(ended) => ended,
                 // A bug of ours ended that scope's task; the others go on.
-                Err(error) => tracing::error!(%error, "a scope's task broke"),
-            }
+                Err(error) => (error.id(), self.broke(tasks.get(&error.id()), &error)),
+            };
+            report.extend(tasks.remove(&id).map(|scope| (scope, ending)));
         }
-        renewals.abort();
         report.sort_by(|(a, _), (b, _)| a.cmp(b));
         report
+    }
+
+    fn broke(&self, scope: Option<&ScopeId>, error: &JoinError) -> Ending {
+        let (code, text) = (Code::UNEXPECTED, error.to_string());
+        tracing::error!(?scope, error = text, "a scope's task broke");
+        if let Some(scope) = scope {
+            let what = Happening::Halted { code: code.clone(), text: text.clone() };
+            self.observer.happened(scope, &what);
+        }
+        Ending::Halted(code, text)
     }
 }
