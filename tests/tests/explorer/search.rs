@@ -1,16 +1,19 @@
 //! Breadth first through every world: the first broken promise has the shortest story.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::mem::{Discriminant, discriminant};
 
 use crate::Breaks;
 use crate::invariants::{self, Broken};
 use crate::machine::Machine;
 use crate::story::{self, Action};
-use crate::world::{Budget, Steps, World};
+use crate::world::{Budget, Step, Steps, World};
 
 /// Worlds of one search: more are a model that grew out of hand.
-const WORLDS_MAX: usize = 5_000_000;
+const WORLDS_MAX: usize = 4_000_000;
+const NOWHERE: Broken = "work goes in a circle and never comes to rest";
 
 /// What a search found.
 #[derive(Debug)]
@@ -18,64 +21,163 @@ pub struct Explored {
     pub worlds: usize,
     /// Worlds in which no worker has anything left to do.
     pub at_rest: usize,
+    kinds: HashSet<Discriminant<Action>>,
     /// The broken promise and the story that leads to it.
     pub broken: Option<(Broken, String)>,
 }
 
-/// Explores everything within a budget.
-pub fn explore(budget: Budget, breaks: Breaks) -> Explored {
-    let mut machine = Machine::new();
-    let first = World::new(budget);
-    let mut known = HashSet::from([first]);
-    let mut came_from: Vec<Option<(usize, Action)>> = vec![None];
-    let mut queue = VecDeque::from([(0, first)]);
-    let mut at_rest = 0;
-    while let Some((id, world)) = queue.pop_front() {
-        let mut steps = Steps { machine: &mut machine, breaks, found: Vec::new() };
+/// How a world was reached, and where work alone leads from it.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    came_from: Option<(u32, Action)>,
+    leads_to: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Search {
+    machine: Machine,
+    breaks: Breaks,
+    nodes: Vec<Node>,
+    known: HashMap<World, u32>,
+    kinds: HashSet<Discriminant<Action>>,
+    at_rest: usize,
+}
+
+/// A broken promise, the world before, and the step that broke it.
+type Failure = (Broken, u32, Option<Step>);
+
+/// Explores everything within a budget, from a world at rest in which these keys were written, or
+/// deleted where they stand for the second time.
+pub fn explore(before: &[u8], budget: Budget, breaks: Breaks) -> Explored {
+    let mut search = Search {
+        machine: Machine::new(),
+        breaks,
+        nodes: Vec::new(),
+        known: HashMap::new(),
+        kinds: HashSet::new(),
+        at_rest: 0,
+    };
+    let first = search.at_rest_after(before, budget);
+    let failure = search.run(first).and_then(|()| search.comes_to_rest());
+    let told = |(broken, id, step): Failure| (broken, search.tell(id, step));
+    let broken = failure.map_err(told).err();
+    Explored { worlds: search.nodes.len(), at_rest: search.at_rest, kinds: search.kinds, broken }
+}
+
+impl Explored {
+    /// Whether something of this kind happened in any world.
+    pub fn saw(&self, kind: Action) -> bool {
+        self.kinds.contains(&discriminant(&kind))
+    }
+}
+
+impl Search {
+    fn at_rest_after(&mut self, before: &[u8], budget: Budget) -> World {
+        let mut world = World::new(budget);
+        for key in before {
+            let live = world.source.document(*key).is_none();
+            world.source.change(*key, live);
+            loop {
+                let mut steps = self.steps();
+                world.steps(&mut steps);
+                let Some(step) = steps.found.into_iter().find(|step| step.progress) else { break };
+                world = step.world;
+            }
+        }
+        world
+    }
+
+    fn steps(&mut self) -> Steps<'_> {
+        Steps { machine: &mut self.machine, breaks: self.breaks, found: Vec::new() }
+    }
+
+    fn run(&mut self, first: World) -> Result<(), Failure> {
+        let mut layer = vec![(self.enter(first, None).0, first)];
+        while !layer.is_empty() {
+            let mut next = Vec::new();
+            for (id, world) in layer {
+                self.visit(id, &world, &mut next)?;
+            }
+            layer = next;
+        }
+        Ok(())
+    }
+
+    fn visit(
+        &mut self,
+        id: u32,
+        world: &World,
+        next: &mut Vec<(u32, World)>,
+    ) -> Result<(), Failure> {
+        let mut steps = self.steps();
         world.steps(&mut steps);
         let found = steps.found;
         if !found.iter().any(|step| step.progress) {
-            at_rest += 1;
-            if let Err(broken) = invariants::at_rest(&world) {
-                let story = tell(&came_from, id, None, &world, &machine);
-                return Explored { worlds: known.len(), at_rest, broken: Some((broken, story)) };
-            }
+            self.at_rest += 1;
+            invariants::at_rest(world).map_err(|broken| (broken, id, None))?;
         }
         for step in found {
-            let checked = step
-                .broke
+            step.broke
                 .map_or(Ok(()), Err)
-                .and_then(|()| invariants::between(&world, &step.world, &machine))
-                .and_then(|()| invariants::always(&step.world, &machine));
-            if let Err(broken) = checked {
-                let story = tell(&came_from, id, Some(step.action), &step.world, &machine);
-                return Explored { worlds: known.len(), at_rest, broken: Some((broken, story)) };
+                .and_then(|()| invariants::between(world, &step.world, &self.machine))
+                .and_then(|()| invariants::always(&step.world, &self.machine))
+                .map_err(|broken| (broken, id, Some(step)))?;
+            let (to, is_new) = self.enter(step.world, Some((id, step.action)));
+            self.kinds.insert(discriminant(&step.action));
+            if is_new {
+                next.push((to, step.world));
             }
-            if known.insert(step.world) {
-                queue.push_back((came_from.len(), step.world));
-                came_from.push(Some((id, step.action)));
-                assert!(known.len() <= WORLDS_MAX, "more than {WORLDS_MAX} worlds");
+            if step.progress {
+                self.nodes[id as usize].leads_to.get_or_insert(to);
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, world: World, came_from: Option<(u32, Action)>) -> (u32, bool) {
+        let fresh = u32::try_from(self.nodes.len()).expect("few worlds");
+        match self.known.entry(world) {
+            Entry::Occupied(known) => (*known.get(), false),
+            Entry::Vacant(place) => {
+                assert!(self.nodes.len() < WORLDS_MAX, "more than {WORLDS_MAX} worlds");
+                place.insert(fresh);
+                self.nodes.push(Node { came_from, leads_to: None });
+                (fresh, true)
             }
         }
     }
-    Explored { worlds: known.len(), at_rest, broken: None }
-}
 
-fn tell(
-    came_from: &[Option<(usize, Action)>],
-    mut id: usize,
-    last: Option<Action>,
-    world: &World,
-    machine: &Machine,
-) -> String {
-    let mut actions: Vec<Action> = last.into_iter().collect();
-    while let Some((before, action)) = came_from[id] {
-        actions.push(action);
-        id = before;
+    /// Whether work alone, without new changes and faults, always ends.
+    fn comes_to_rest(&self) -> Result<(), Failure> {
+        let (mut ends, mut path) = (vec![false; self.nodes.len()], Vec::new());
+        for start in 0..self.nodes.len() {
+            let mut here = start;
+            while !ends[here] {
+                path.push(here);
+                if path.len() > self.nodes.len() {
+                    return Err((NOWHERE, u32::try_from(start).unwrap_or(0), None));
+                }
+                let Some(next) = self.nodes[here].leads_to else { break };
+                here = next as usize;
+            }
+            path.drain(..).for_each(|passed| ends[passed] = true);
+        }
+        Ok(())
     }
-    let mut text = String::new();
-    for (number, action) in (1..).zip(actions.iter().rev()) {
-        _ = writeln!(text, "{number:>3}. {action}");
+
+    fn tell(&self, mut id: u32, step: Option<Step>) -> String {
+        let mut actions: Vec<Action> = step.map(|step| step.action).into_iter().collect();
+        let last = step.map(|step| step.world);
+        let last =
+            last.or_else(|| self.known.iter().find(|(_, known)| **known == id).map(|(w, _)| *w));
+        while let Some((before, action)) = self.nodes[id as usize].came_from {
+            actions.push(action);
+            id = before;
+        }
+        let mut text = String::new();
+        for (number, action) in (1..).zip(actions.iter().rev()) {
+            _ = writeln!(text, "{number:>3}. {action}");
+        }
+        last.map_or(text.clone(), |world| text + &story::tell(&world, &self.machine))
     }
-    text + &story::tell(world, machine)
 }

@@ -47,6 +47,16 @@ pub struct Sink {
     pub mark: Option<SinkMark>,
 }
 
+impl Batch {
+    /// Stands for any batch.
+    pub const NONE: Self = Self {
+        mark: SinkMark { rules: 0, fence: 0, number: 0 },
+        key: 0,
+        version: 0,
+        document: None,
+    };
+}
+
 impl Held {
     pub fn rank(self) -> Rank {
         rank(self.rules, self.version)

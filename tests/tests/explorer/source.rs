@@ -79,9 +79,8 @@ impl Source {
 
     /// Whether a key was absent at some time from this version on.
     pub fn was_absent_since(&self, key: u8, since: u8) -> bool {
-        self.history().any(|(version, changed)| {
-            version >= since && changed.key == key && !changed.live
-        })
+        self.history()
+            .any(|(version, changed)| version >= since && changed.key == key && !changed.live)
     }
 
     /// The version of the present row, if the key is live.

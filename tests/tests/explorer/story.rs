@@ -32,6 +32,7 @@ pub enum Action {
     ClaimLost(u8),
     Read(u8, Row),
     ReadEnd(u8),
+    ReadAhead(u8),
     Send(u8, Batch),
     Arrive(u8),
     ArriveUnanswered(u8),
@@ -43,6 +44,7 @@ pub enum Action {
     CommitDelayed(u8),
     CommitLost(u8, Lost),
     FoundLanded(u8),
+    NothingToCommit(u8),
     LateCommit { lands: bool },
     Crash(u8),
     ExpireSlow,
@@ -67,6 +69,7 @@ impl Action {
             | Self::ClaimLost(w)
             | Self::Read(w, _)
             | Self::ReadEnd(w)
+            | Self::ReadAhead(w)
             | Self::Send(w, _)
             | Self::Arrive(w)
             | Self::ArriveUnanswered(w)
@@ -77,6 +80,7 @@ impl Action {
             | Self::CommitDelayed(w)
             | Self::CommitLost(w, _)
             | Self::FoundLanded(w)
+            | Self::NothingToCommit(w)
             | Self::Crash(w) => Some(w),
             Self::Put(_)
             | Self::Delete(_)
@@ -128,6 +132,7 @@ impl fmt::Display for Action {
             Self::ClaimLost(_) => write!(f, "may not claim"),
             Self::Read(_, row) => write!(f, "reads {} at version {}", key(row.key), row.version),
             Self::ReadEnd(_) => write!(f, "reads the end of the feed"),
+            Self::ReadAhead(_) => write!(f, "reads the page after it"),
             Self::Send(_, batch) => write!(f, "loads and sends {}", content(batch)),
             Self::Arrive(_) => write!(f, "has its batch answered"),
             Self::ArriveUnanswered(_) => write!(f, "has its batch carried out, unanswered"),
@@ -139,6 +144,7 @@ impl fmt::Display for Action {
             Self::CommitDelayed(_) => write!(f, "repeats a commit that is still on the way"),
             Self::CommitLost(_, lost) => write!(f, "may not commit: {lost:?}"),
             Self::FoundLanded(_) => write!(f, "finds that its commit had landed"),
+            Self::NothingToCommit(_) => write!(f, "has nothing to commit"),
             Self::LateCommit { lands } => {
                 write!(f, "a late commit {}", if lands { "lands" } else { "is refused" })
             }

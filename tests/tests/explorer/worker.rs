@@ -5,6 +5,7 @@
 use truekeep_core::follow::Command;
 use truekeep_core::guard::Lost;
 
+use crate::Breaks;
 use crate::ledger::{Item, ItemState, Lease};
 use crate::machine::{ATTEMPTS_MAX, PhaseId, small};
 use crate::sink::{Answer, Batch, SinkMark};
@@ -64,6 +65,15 @@ pub enum Seen {
 pub struct Turn {
     pub belief: Belief,
     pub phase: PhaseId,
+    /// The next page, if it was read while this one was on its way, and the place it begins after.
+    pub ahead: Option<(u8, Page)>,
+}
+
+impl Turn {
+    /// The same, without what was read ahead.
+    fn anew(self) -> Self {
+        Self { ahead: None, ..self }
+    }
 }
 
 /// What is being delivered.
@@ -123,7 +133,10 @@ pub fn steps(world: &World, w: u8, to: &mut Steps<'_>) {
             perform(world, w, turn, to);
         }
         Worker::Holds(turn, work) => send(world, w, turn, work, to),
-        Worker::Sent(turn, work, batch) => arrive(world, w, turn, work, batch, to),
+        Worker::Sent(turn, work, batch) => {
+            arrive(world, w, turn, work, batch, to);
+            read_ahead(world, w, turn, work, batch, to);
+        }
         Worker::Committing { turn, seen, landed } => commit(world, w, turn, seen, landed, to),
     }
 }
@@ -145,7 +158,8 @@ fn acquire(world: &World, w: u8, to: &mut Steps<'_>) {
 }
 
 fn load(world: &World, w: u8, lease: Holding, after_crash: Option<bool>, to: &mut Steps<'_>) {
-    let turn = Turn { belief: Belief { lease, current: true }, phase: world.ledger.run };
+    let turn =
+        Turn { belief: Belief { lease, current: true }, phase: world.ledger.run, ahead: None };
     to.step(world, Action::Load(w), |_| match after_crash {
         Some(after_crash) => committing(turn, Seen::TookOver { after_crash }),
         None => Worker::Ready(turn),
@@ -156,10 +170,7 @@ fn load(world: &World, w: u8, lease: Holding, after_crash: Option<bool>, to: &mu
 fn notice(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     let lease = turn.belief.lease;
     if lease.rules != world.ledger.rules {
-        to.step(world, Action::GiveBack(w), |next| {
-            next.ledger.release(lease.fence);
-            Worker::Down
-        });
+        to.step(world, Action::Notice(w), |next| give_way(next, turn, Lost::Rules));
     } else if !turn.belief.current {
         to.step(world, Action::Notice(w), |_| Worker::Loading { lease, after_crash: None });
     }
@@ -173,7 +184,7 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     match to.machine.due(turn.belief.lease.rules, turn.phase) {
         Command::Open => {
             let seen = Seen::Opened { view: world.source.view(), mark: world.sink.mark };
-            to.step(world, Action::Open(w), |_| committing(turn, seen));
+            to.step(world, Action::Open(w), |_| committing(turn.anew(), seen));
         }
         Command::Register(registration) => {
             let acknowledged = Acknowledged {
@@ -181,6 +192,9 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
                 cursor: small(registration.cursor.get()),
             };
             let effect = |next: &mut World| next.source.register(acknowledged);
+            // A page that was read before would show an older acknowledgement.
+            let turn =
+                if to.breaks.read_ahead_outlives_an_acknowledgement { turn } else { turn.anew() };
             to.step(world, Action::Register(w), |next| {
                 effect(next);
                 committing(turn, Seen::Registered(acknowledged))
@@ -202,7 +216,7 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
                 sent: false,
                 fate: Fate::Refused,
             });
-            to.step(world, Action::Isolate(w), |_| committing(turn, Seen::Isolated(row)));
+            to.step(world, Action::Isolate(w), |_| committing(turn.anew(), Seen::Isolated(row)));
         }
         Command::Deliver { after, .. } => {
             claim(world, w, turn, to);
@@ -243,26 +257,39 @@ fn claim(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     }
 }
 
-/// Reads the next page, in one snapshot. An idle page that changes nothing is not committed.
+/// The next page: the one that was read ahead, or else one in a snapshot of now. An idle page that
+/// changes nothing is not committed.
 fn read(world: &World, w: u8, turn: Turn, after: u8, to: &mut Steps<'_>) {
-    let is_due = |item: &Item| matches!(item.state, ItemState::Pending | ItemState::Leased);
-    if world.ledger.items.iter().flatten().any(is_due) {
-        return;
-    }
-    let mut page = world.source.page(after);
-    if to.breaks.moment_before_the_end {
-        page.moment = Some(world.source.newest());
-    }
+    let ahead = turn.ahead.filter(|(place, _)| *place == after).map(|(_, page)| page);
+    let page = ahead.unwrap_or_else(|| page_after(world, after, to.breaks));
+    let turn = turn.anew();
     let Some(row) = page.row else {
         let Page { next, moment, view, .. } = page;
         let seen = Seen::Page { next, moment, view, done: None };
         let plan = to.machine.on(turn.belief.lease.rules, turn.phase, seen);
-        if plan.next != turn.phase || !plan.writes.is_empty() {
+        if plan.next != turn.phase || !plan.writes.is_empty() || ahead.is_some() {
             to.step(world, Action::ReadEnd(w), |_| committing(turn, seen));
         }
         return;
     };
     to.step(world, Action::Read(w, row), |_| Worker::Holds(turn, Work::Page(page, row)));
+}
+
+fn page_after(world: &World, after: u8, breaks: Breaks) -> Page {
+    let mut page = world.source.page(after);
+    if breaks.moment_before_the_end {
+        page.moment = Some(world.source.newest());
+    }
+    page
+}
+
+/// While a page that is not the last is on its way, the next one may be read.
+fn read_ahead(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut Steps<'_>) {
+    let Work::Page(page, _) = work else { return };
+    if page.moment.is_none() && turn.ahead.is_none() {
+        let ahead = Some((page.next, page_after(world, page.next, to.breaks)));
+        to.step(world, Action::ReadAhead(w), |_| Worker::Sent(Turn { ahead, ..turn }, work, batch));
+    }
 }
 
 /// Loads the document, later than the version that it will carry, and sends it.
@@ -290,32 +317,34 @@ fn send(world: &World, w: u8, turn: Turn, work: Work, to: &mut Steps<'_>) {
 fn arrive(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut Steps<'_>) {
     let breaks = to.breaks;
     to.step(world, Action::Arrive(w), |next| match next.sink.apply(batch, breaks) {
-        Answer::Fenced => Worker::Down,
+        Answer::Fenced => give_way(next, turn, Lost::Fence),
         Answer::Held => answered(turn, work, batch, Fate::Done),
         // Something greater is success only if the feed, read again, is as great.
         Answer::Outdone { rules, version } => {
+            if rules > batch.mark.rules {
+                return give_way(next, turn, Lost::Fence);
+            }
             let feed = next.source.find(batch.key).map_or(0, |row| row.version);
-            let superseded = feed >= version && rules <= next.ledger.rules;
-            let fate = if superseded { Fate::Done } else { Fate::Ahead };
+            let fate = if feed >= version { Fate::Done } else { Fate::Ahead };
             answered(turn, work, batch, fate)
         }
     });
     for fate in [Fate::Refused, Fate::Again] {
         to.fault(world, Action::Trouble(w, fate), |next| {
             if !next.sink.refuse(batch, breaks) {
-                return Worker::Down;
+                return give_way(next, turn, Lost::Fence);
             }
             answered(turn, work, batch, fate)
         });
     }
     to.fault(world, Action::ArriveUnanswered(w), |next| {
         next.sink.apply(batch, breaks);
-        Worker::Ready(turn)
+        Worker::Ready(turn.anew())
     });
     if world.late_batch.is_none() {
         to.fault(world, Action::Delay(w), |next| {
             next.late_batch = Some(batch);
-            Worker::Ready(turn)
+            Worker::Ready(turn.anew())
         });
     }
 }
@@ -346,12 +375,17 @@ fn answered(turn: Turn, work: Work, batch: Batch, fate: Fate) -> Worker {
 
 fn commit(world: &World, w: u8, turn: Turn, seen: Seen, landed: bool, to: &mut Steps<'_>) {
     let plan = to.machine.on(turn.belief.lease.rules, turn.phase, seen);
-    let ready = |current| {
-        let belief = Belief { current, ..turn.belief };
-        Worker::Ready(Turn { belief, phase: plan.next })
-    };
+    let ready = Worker::Ready(Turn {
+        belief: Belief { current: true, ..turn.belief },
+        phase: plan.next,
+        ..turn
+    });
     if landed {
-        to.step(world, Action::FoundLanded(w), |_| ready(true));
+        to.step(world, Action::FoundLanded(w), |_| ready);
+        return;
+    }
+    if plan.next == turn.phase && plan.writes.is_empty() {
+        to.step(world, Action::NothingToCommit(w), |_| Worker::Ready(turn));
         return;
     }
     if let Some(lost) = world.ledger.refuses(to.machine, turn.belief, to.breaks) {
@@ -361,7 +395,7 @@ fn commit(world: &World, w: u8, turn: Turn, seen: Seen, landed: bool, to: &mut S
         let lawful = world.holds_lease(to.machine, turn.belief.lease);
         to.step(world, Action::Commit(w), |next| {
             next.land(itself, &plan, breaks);
-            ready(true)
+            ready
         });
         to.wrote(lawful);
         to.fault(world, Action::CommitUnanswered(w), |next| {
@@ -377,15 +411,19 @@ fn commit(world: &World, w: u8, turn: Turn, seen: Seen, landed: bool, to: &mut S
     }
 }
 
-/// A lost race: load again after a commit of somebody else's, else give way.
+/// A lost race: whose lease is lost gives it back all the same; else the run is loaded again, under
+/// the rules that are in force now.
 fn give_way(next: &mut World, turn: Turn, lost: Lost) -> Worker {
     let lease = turn.belief.lease;
     match lost {
-        Lost::RunVersion => Worker::Loading { lease, after_crash: None },
-        Lost::Lease | Lost::Fence | Lost::Run => Worker::Down,
-        Lost::Rules => {
+        Lost::Lease | Lost::Fence | Lost::Run => {
             next.ledger.release(lease.fence);
             Worker::Down
+        }
+        Lost::RunVersion => Worker::Loading { lease, after_crash: None },
+        Lost::Rules => {
+            let lease = Holding { rules: next.ledger.rules, ..lease };
+            Worker::Loading { lease, after_crash: None }
         }
     }
 }

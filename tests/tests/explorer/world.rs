@@ -13,8 +13,10 @@ use crate::worker::{self, Belief, Holding, Seen, Turn, Worker};
 pub struct Budget {
     /// Changes of the source.
     pub changes: u8,
-    /// Crashes, lost answers, late messages, leases that expire, records that are refused.
+    /// Deaths, lost answers, late messages, leases that end too early, records that are refused.
     pub faults: u8,
+    /// Deaths beyond those.
+    pub deaths: u8,
     /// New rules.
     pub announcements: u8,
 }
@@ -179,7 +181,12 @@ impl World {
         if worker == Worker::Down {
             return;
         }
-        to.fault(self, Action::Crash(w), |next| {
+        let mut from = *self;
+        if let Some(deaths) = from.left.deaths.checked_sub(1) {
+            from.left.deaths = deaths;
+            from.left.faults += 1;
+        }
+        to.fault(&from, Action::Crash(w), |next| {
             match worker {
                 Worker::Sent(_, _, batch) => {
                     next.late_batch.get_or_insert(batch);
@@ -272,7 +279,8 @@ impl World {
                 next.ledger.announce();
             });
         }
-        let passed = self.source.acknowledged.map_or(0, |acknowledged| acknowledged.cursor);
+        // Until we have registered, only others hold tombstones back.
+        let passed = self.source.acknowledged.map_or(u8::MAX, |acknowledged| acknowledged.cursor);
         let passed = if to.breaks.prunes_too_early { u8::MAX } else { passed };
         let mut pruned = self.source;
         if pruned.prune(passed) {

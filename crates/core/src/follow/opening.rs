@@ -53,7 +53,7 @@ impl Opening {
         let mark = seen.mark.as_ref();
         owned(terms, mark)?;
         let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
-        let fresh = || Tail::fresh(terms, &seen.view, found, now);
+        let fresh = || Tail::fresh(terms, self.before.as_ref(), &seen.view, found, now);
         let Some(tail) = &self.before else {
             let strange = found > MarkNumber::new(1)
                 || seen.view.registration.is_some_and(|r| r.counter.get() > 1);

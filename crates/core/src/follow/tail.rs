@@ -19,6 +19,9 @@ pub struct Tail {
     pub feed: Incarnation,
     /// Every change at or below it was delivered and confirmed, or is an item.
     pub cursor: Version,
+    /// Tombstones at or below it are not missed: they were gone before the first page was read, or
+    /// were delivered under earlier rules and may go at any time.
+    pub floor: Version,
     /// What was last claimed, so that an idle run writes nothing.
     pub claimed: Option<Claim>,
     /// The newest batch that is known to have been confirmed; the one sent next has the number after.
@@ -32,21 +35,28 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// A tail at the feed's beginning.
+    /// A tail at the feed's beginning. `before` is the one of earlier rules: an acknowledgement of
+    /// its cursor may still be on the way to the source.
     pub(super) fn fresh(
         terms: &Terms,
+        before: Option<&Tail>,
         view: &SourceView,
         mark: MarkNumber,
         now: Timestamp,
     ) -> Self {
         let none = Registration { counter: RegistrationCounter::new(0), cursor: Version::new(0) };
+        let registered = view.registration.unwrap_or(none);
+        let passed = before
+            .filter(|tail| tail.feed == view.incarnation)
+            .map_or(registered.cursor, |tail| tail.cursor.max(tail.floor).max(registered.cursor));
         Self {
             rules: terms.rules,
             feed: view.incarnation.clone(),
             cursor: Version::new(0),
+            floor: view.pruned.max(passed),
             claimed: None,
             mark,
-            registered: view.registration.unwrap_or(none),
+            registered,
             registered_at: now,
             probe: None,
         }
@@ -67,10 +77,15 @@ impl Tail {
         if acknowledged > ours + 1 {
             return Err(Code::LEDGER_WENT_BACK);
         }
-        if view.pruned > self.cursor && self.cursor > Version::new(0) {
+        if view.pruned > self.cursor.max(self.floor) && !self.at_the_beginning() {
             return Err(Code::TOMBSTONES_PRUNED);
         }
         Ok(())
+    }
+
+    /// Whether nothing of the feed was passed yet, so that no deletion can have been missed.
+    pub(super) fn at_the_beginning(&self) -> bool {
+        self.cursor == Version::new(0)
     }
 
     /// Whether the sink is the one that was written, and holds what it confirmed.

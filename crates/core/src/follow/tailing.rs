@@ -102,6 +102,10 @@ impl Tailing {
         if let Err(code) = self.tail.admit(&page.view) {
             return Halted::enter(Some(self.tail), code, now);
         }
+        if self.tail.at_the_beginning() {
+            // Until we had registered, others may have had more of them removed.
+            self.tail.floor = self.tail.floor.max(page.view.pruned);
+        }
         let moved = page.next > self.tail.cursor;
         let writes = match self.delivered(terms, page.delivered, now) {
             Ok(writes) => writes,
