@@ -2,6 +2,7 @@
 //!
 //! Invariants: L1, L2, L3.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -88,22 +89,15 @@ impl LedgerState {
         ttl: Duration,
         now: Timestamp,
     ) -> Vec<LeaseToken> {
-        let mut lost = Vec::new();
-        for token in tokens {
-            let held = self.leases.values_mut().find(|record| {
-                record.lease.holder == *holder
-                    && record.lease.token == *token
-                    && record.in_force(now)
-            });
-            match held {
-                Some(record) => {
-                    record.lease.expires_at = now.plus(ttl);
-                    record.ttl = ttl;
-                }
-                None => lost.push(token.clone()),
+        let mut renewed = BTreeSet::new();
+        for record in self.leases.values_mut().filter(|record| record.in_force(now)) {
+            if record.lease.holder == *holder && tokens.contains(&record.lease.token) {
+                record.lease.expires_at = now.plus(ttl);
+                record.ttl = ttl;
+                renewed.insert(&record.lease.token);
             }
         }
-        lost
+        tokens.iter().filter(|token| !renewed.contains(token)).cloned().collect()
     }
 
     /// An expired lease stays as it is: the next taker learns that its holder did not end it.

@@ -1,0 +1,380 @@
+//! Any sequence of calls gets the same answers from the ledger in SQLite as from the reference.
+
+use truekeep_adapter_memory::{ManualClock, MemoryLedger};
+use truekeep_core::certificate::Claim;
+use truekeep_core::code::Code;
+use truekeep_core::guard::Guard;
+use truekeep_core::ports::{
+    Announcement, Commit, Event, ItemCursor, ItemFilter, ItemKind, LedgerWrite, NewItem, NewRun,
+    ProcedureKind, RunHealth, RunState, Settle,
+};
+use truekeep_core::{
+    CommitToken, Fence, Fingerprint, HolderId, Incarnation, Key, LeaseToken, LedgerId, Moment,
+    PipelineName, RulesNumber, RunId, RunVersion, ScopeId, Version, limits,
+};
+
+use super::*;
+
+const SEQUENCES: u64 = 300;
+const CALLS: u32 = 80;
+const FOLLOW: ProcedureKind = ProcedureKind::Follow;
+
+/// A sequence of draws that one number decides (splitmix64, Steele et al. 2014).
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn one_in(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+
+    fn of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(values.len() as u64) as usize]
+    }
+
+    fn scope(&mut self) -> ScopeId {
+        let name = if self.one_in(6) { "towns" } else { "cities" };
+        ScopeId::whole(PipelineName::parse(name).expect("a name"))
+    }
+
+    fn key(&mut self) -> Key {
+        Key::new(*self.of(&["", "a", "A", "b", "é", "e\u{301}", "z\0", "\"[1]\""]))
+    }
+
+    fn version(&mut self) -> Version {
+        Version::new(self.below(5))
+    }
+
+    fn kind(&mut self) -> ItemKind {
+        *self.of(&[ItemKind::Upsert, ItemKind::Delete])
+    }
+
+    fn ttl(&mut self) -> Duration {
+        Duration::from_millis(*self.of(&[10, 1_000, 1_000, 5_000]))
+    }
+
+    /// Mostly short, sometimes over the bound.
+    fn text(&mut self) -> String {
+        let length = if self.one_in(20) { limits::ERROR_TEXT_BYTES_MAX } else { 3 };
+        "\u{1}é".repeat(self.below(length as u64) as usize)
+    }
+
+    fn write(&mut self) -> LedgerWrite {
+        match self.below(8) {
+            0..3 => LedgerWrite::Enqueue((0..self.below(4)).map(|_| self.item()).collect()),
+            3..5 => {
+                let mut done = Vec::new();
+                for _ in 0..self.below(4) {
+                    done.push(Settle { key: self.key(), version: self.version() });
+                }
+                LedgerWrite::Settle(done)
+            }
+            5..7 => LedgerWrite::Certify(match self.below(4) {
+                0 => Claim::Begun,
+                1 => Claim::Broken(Code::CAPTURE_CHANGED),
+                _ => Claim::UpTo(Moment::at(self.version())),
+            }),
+            _ => LedgerWrite::Record(Event { code: Code::UNEXPECTED, text: self.text() }),
+        }
+    }
+
+    fn item(&mut self) -> NewItem {
+        let retry_in = [None, Some(0), Some(1), Some(900), Some(u64::MAX)];
+        NewItem {
+            key: self.key(),
+            version: self.version(),
+            kind: self.kind(),
+            attempts: self.below(4) as u32,
+            retry_in: self.of(&retry_in).map(Duration::from_millis),
+            code: self.of(&[Code::SINK_REFUSED, Code::from_outside("http 413")]).clone(),
+            reason: self.text(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Call {
+    Announce(Announcement),
+    Open(NewRun),
+    Acquire(ScopeId, HolderId, LeaseToken, Duration),
+    Renew(HolderId, Vec<LeaseToken>, Duration),
+    Release(ScopeId, LeaseToken),
+    Commit(Box<Commit>),
+    Claim(ScopeId, Guard, u32),
+    Retry(ScopeId, Key),
+    Request(ScopeId, Key, Version, ItemKind),
+    List(ScopeId, ItemFilter, Option<ItemCursor>, u32),
+    Item(ScopeId, Key),
+    Advance(Duration),
+    TurnBack(Duration),
+}
+
+/// What a caller knows: drawn mostly right, so that calls get far, and sometimes wrong.
+struct Caller {
+    draws: Draws,
+    calls: u32,
+    last: Option<Commit>,
+}
+
+impl Caller {
+    fn token(&mut self) -> String {
+        format!("t{}", self.draws.below(4))
+    }
+
+    fn lease_token(&mut self) -> LeaseToken {
+        LeaseToken::parse(&self.token()).expect("a token")
+    }
+
+    fn holder(&mut self) -> HolderId {
+        let name = self.draws.of(&["h1", "h2"]);
+        HolderId::parse(name).expect("a token")
+    }
+
+    async fn guard(&mut self, subject: &dyn LedgerUnderTest, scope: &ScopeId) -> Guard {
+        let (lease, _) = subject.leases().holder(scope).await.expect("a lease");
+        let run = subject.ledger().load(scope, FOLLOW).await.expect("a run");
+        let rules = subject.ledger().pipeline(scope.pipeline()).await.expect("a pipeline");
+        let mut guard = Guard {
+            token: lease.as_ref().map_or(self.lease_token(), |lease| lease.token.clone()),
+            fence: lease.map_or(Fence::new(1), |lease| lease.fence),
+            run_version: run.map_or(RunVersion::new(0), |run| run.version),
+            rules: rules.map_or(RulesNumber::new(1), |record| record.rules.number),
+        };
+        match self.draws.below(20) {
+            0 => guard.token = self.lease_token(),
+            1 => guard.fence = guard.fence.next(),
+            2 => guard.run_version = guard.run_version.next(),
+            3 => guard.rules = guard.rules.next(),
+            _ => {}
+        }
+        guard
+    }
+
+    async fn commit(&mut self, subject: &dyn LedgerUnderTest, scope: ScopeId) -> Commit {
+        if let Some(last) = self.last.clone().filter(|_| self.draws.one_in(5)) {
+            return last;
+        }
+        let run = subject.ledger().load(&scope, FOLLOW).await.expect("a run");
+        let absent = RunId::parse("absent").expect("a token");
+        let states = [RunState::Failed(Code::SINK_REFUSED), RunState::Succeeded];
+        let commit = Commit {
+            run: run.map_or(absent, |run| run.id),
+            guard: self.guard(subject, &scope).await,
+            scope,
+            token: CommitToken::parse(&format!("commit-{}", self.calls)).expect("a token"),
+            phase: format!("\"phase {}\"", self.calls),
+            state: if self.draws.one_in(30) {
+                self.draws.of(&states).clone()
+            } else {
+                RunState::Active
+            },
+            health: RunHealth {
+                attempts: self.draws.below(3) as u32,
+                code: self.draws.of(&[None, Some(Code::SINK_UNAVAILABLE)]).clone(),
+                text: self.draws.text(),
+                due_at: self.draws.of(&[None, Some(Timestamp::from_ms(7))]).to_owned(),
+            },
+            delivered: self.draws.below(100),
+            writes: (0..self.draws.below(4)).map(|_| self.draws.write()).collect(),
+        };
+        self.last = Some(commit.clone());
+        commit
+    }
+
+    async fn next(&mut self, subject: &dyn LedgerUnderTest) -> Call {
+        self.calls += 1;
+        let scope = self.draws.scope();
+        // A beginning that mostly gets somewhere.
+        let kind = match self.calls {
+            1 | 2 => 0,
+            3 => 2,
+            4 => 4,
+            _ => self.draws.below(40),
+        };
+        match kind {
+            0..2 => {
+                let found = subject.ledger().pipeline(scope.pipeline()).await.expect("a pipeline");
+                let present = found.map(|record| record.rules.number);
+                Call::Announce(Announcement {
+                    pipeline: scope.pipeline().clone(),
+                    incarnation: Incarnation::parse(&self.token()).expect("a token"),
+                    fingerprint: Fingerprint::parse(&self.token()).expect("a token"),
+                    text: self.token(),
+                    replaces: *self.draws.of(&[present, present, None, Some(RulesNumber::new(1))]),
+                })
+            }
+            2..4 => Call::Open(NewRun {
+                id: RunId::parse(&format!("run-{}", self.calls)).expect("a token"),
+                scope,
+                procedure: FOLLOW,
+                key: format!("key {}", self.draws.below(2)),
+                phase: "\"new\"".to_owned(),
+            }),
+            4..7 => Call::Acquire(scope, self.holder(), self.lease_token(), self.draws.ttl()),
+            7..10 => {
+                let tokens = vec![self.lease_token(), self.lease_token()];
+                Call::Renew(self.holder(), tokens, self.draws.ttl())
+            }
+            10 => Call::Release(scope, self.lease_token()),
+            11..22 => Call::Commit(Box::new(self.commit(subject, scope).await)),
+            22..26 => {
+                let guard = self.guard(subject, &scope).await;
+                Call::Claim(scope, guard, self.draws.below(4) as u32)
+            }
+            26..28 => Call::Retry(scope, self.draws.key()),
+            28..30 => {
+                Call::Request(scope, self.draws.key(), self.draws.version(), self.draws.kind())
+            }
+            30..32 => {
+                let filters = [ItemFilter::All, ItemFilter::Parked, ItemFilter::Unsettled];
+                let after = Some(ItemCursor(self.draws.key())).filter(|_| self.draws.one_in(2));
+                Call::List(scope, *self.draws.of(&filters), after, self.draws.below(4) as u32)
+            }
+            32 => Call::Item(scope, self.draws.key()),
+            33..38 => {
+                let month = self.draws.one_in(20).then_some(limits::HISTORY_KEPT / 2);
+                let step = Duration::from_millis(*self.draws.of(&[1, 10, 300]));
+                Call::Advance(month.unwrap_or(step))
+            }
+            38 if self.draws.one_in(3) => {
+                Call::TurnBack(Duration::from_millis(self.draws.below(2_000)))
+            }
+            // The lease, if it is free, so that most of what follows is not refused.
+            _ => Call::Acquire(scope, self.holder(), self.lease_token(), Duration::from_secs(5)),
+        }
+    }
+}
+
+/// The answer as text; of a failure its class and code are promised.
+fn shown<T: std::fmt::Debug>(answer: Result<T, PortError>) -> String {
+    match answer {
+        Ok(answer) => format!("{answer:?}"),
+        Err(error) => format!("{:?} {}", error.class, error.code),
+    }
+}
+
+async fn answer(subject: &dyn LedgerUnderTest, call: &Call) -> String {
+    let (ledger, leases, items) = (subject.ledger(), subject.leases(), subject.items());
+    match call {
+        Call::Announce(new) => shown(ledger.announce(new).await),
+        Call::Open(new) => shown(ledger.open_run(new).await),
+        Call::Acquire(scope, holder, token, ttl) => {
+            shown(leases.acquire(scope, holder, token, *ttl).await)
+        }
+        Call::Renew(holder, tokens, ttl) => shown(leases.renew(holder, tokens, *ttl).await),
+        Call::Release(scope, token) => shown(leases.release(scope, token).await),
+        Call::Commit(commit) => shown(ledger.commit(commit).await),
+        Call::Claim(scope, guard, limit) => shown(items.claim(scope, guard, *limit).await),
+        Call::Retry(scope, key) => shown(items.retry(scope, key).await),
+        Call::Request(scope, key, version, kind) => {
+            shown(items.request(scope, key, *version, *kind).await)
+        }
+        Call::List(scope, filter, after, limit) => {
+            shown(items.list(scope, *filter, after.clone(), *limit).await)
+        }
+        Call::Item(scope, key) => shown(items.item(scope, key).await),
+        Call::Advance(by) => {
+            subject.advance(*by);
+            String::new()
+        }
+        Call::TurnBack(by) => {
+            subject.turn_back(*by);
+            String::new()
+        }
+    }
+}
+
+/// Everything that a reader can see.
+async fn seen(subject: &dyn LedgerUnderTest) -> Vec<String> {
+    let mut seen = vec![shown(subject.archive().pipelines().await)];
+    for name in ["cities", "towns"] {
+        let scope = ScopeId::whole(PipelineName::parse(name).expect("a name"));
+        seen.extend([
+            shown(subject.ledger().load(&scope, FOLLOW).await),
+            shown(subject.ledger().pulse(&scope, FOLLOW).await),
+            shown(subject.leases().holder(&scope).await),
+            shown(subject.archive().certificate(&scope).await),
+            shown(subject.archive().history(&scope, 1_000).await),
+            shown(subject.items().list(&scope, ItemFilter::All, None, 1_000).await),
+        ]);
+    }
+    seen
+}
+
+/// The reference, at the time at which the subject begins.
+#[derive(Debug)]
+struct Reference {
+    ledger: MemoryLedger,
+    clock: ManualClock,
+}
+
+impl LedgerUnderTest for Reference {
+    fn ledger(&self) -> Arc<dyn Ledger> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn leases(&self) -> Arc<dyn Leases> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn items(&self) -> Arc<dyn Items> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn archive(&self) -> Arc<dyn Archive> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    fn turn_back(&self, by: Duration) {
+        self.clock.set(Timestamp::from_ms(self.clock.now().ms() - ms(by)));
+    }
+}
+
+/// Answers do not depend on what a power cut would leave, and waiting for the disk takes most of the
+/// time.
+async fn forgo_durability(subject: &Subject) {
+    let changed = subject.ledger.writer.call("forgo durability", |connection| {
+        Ok(connection.pragma_update(None, "synchronous", "OFF")?)
+    });
+    changed.await.expect("changed");
+}
+
+/// What comes through in all: draws that are mostly refused show little.
+const LANDED_MIN: usize = 1_500;
+
+#[tokio::test]
+async fn random_calls_get_the_answers_of_the_reference() {
+    let (mut landed, mut claimed, mut wished) = (0, 0, 0);
+    for seed in 0..SEQUENCES {
+        let subject = Subject::new().await;
+        forgo_durability(&subject).await;
+        let clock = ManualClock::at(Timestamp::from_ms(subject.clock.load(Ordering::SeqCst)));
+        let id = LedgerId::parse("reference").expect("a token");
+        let reference = Reference { ledger: MemoryLedger::new(id, clock.reader()), clock };
+        let mut caller = Caller { draws: Draws(seed), calls: 0, last: None };
+        for number in 0..CALLS {
+            let call = caller.next(&reference).await;
+            let expected = answer(&reference, &call).await;
+            let got = answer(&subject, &call).await;
+            assert_eq!(got, expected, "seed {seed}, call {number}: {call:?}");
+            landed += usize::from(expected.starts_with("Landed"));
+            claimed += usize::from(expected.starts_with("Ok([Item"));
+            wished += usize::from(expected == "Pending");
+        }
+        for (got, expected) in seen(&subject).await.iter().zip(seen(&reference).await) {
+            assert_eq!(*got, expected, "seed {seed}, at the end");
+        }
+    }
+    assert!(landed > LANDED_MIN && claimed > 100 && wished > 100, "{landed} {claimed} {wished}");
+}
