@@ -124,3 +124,6 @@ pub(crate) fn from_json(text: &str) -> Result<Phase, PortError> {
             .caused_by(error)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,3 +130,6 @@ async fn read_on(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
