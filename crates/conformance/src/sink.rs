@@ -31,7 +31,8 @@ pub use listing::{
 };
 pub use mark::{
     emptied_sink_is_not_taken_for_written, mark_is_that_of_the_last_batch, mark_never_goes_back,
-    mark_survives_a_restart, preparing_again_changes_nothing, unwritten_sink_has_no_mark,
+    mark_outlives_the_last_record, mark_survives_a_restart, preparing_again_changes_nothing,
+    unwritten_sink_has_no_mark,
 };
 pub use order::every_order_of_deliveries_ends_the_same;
 pub use rank::{
@@ -92,6 +93,7 @@ macro_rules! sink_rules {
             listing_is_ordered_complete_and_paged,
             mark_is_that_of_the_last_batch,
             mark_never_goes_back,
+            mark_outlives_the_last_record,
             mark_survives_a_restart,
             newer_upsert_revives,
             older_fence_is_refused_whole,

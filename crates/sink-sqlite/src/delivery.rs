@@ -68,7 +68,7 @@ impl Mirror {
     ) -> Result<Attempt, Failure> {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut mark = self.admit(&transaction, batch)?;
-        let mut writer = Writer::new(self, &transaction, mark.records)?;
+        let mut writer = Writer::new(self, &transaction)?;
         let mut outcomes = Vec::with_capacity(batch.deliveries.len());
         for (place, delivery) in batch.deliveries.iter().enumerate() {
             if let Some(reason) = refused.get(&place) {
@@ -96,8 +96,8 @@ impl Mirror {
                 transaction.execute_batch("RELEASE record")?;
             }
         }
-        mark.records = writer.records;
         drop(writer);
+        mark.holds_records = self.holds_any(&transaction, &self.sql.any_record)?;
         mark.write(&transaction, &self.sql.write_mark).map_err(|error| self.broken(error))?;
         transaction.commit()?;
         Ok(Attempt::Landed(Applied { outcomes, receipt: Receipt(mark.mark.number.get()) }))
@@ -106,12 +106,11 @@ impl Mirror {
     /// Whether the sender may write, and the mark that its batch leaves.
     fn admit(&self, transaction: &Transaction<'_>, batch: &Batch) -> Result<StoredMark, Failure> {
         let held = self.stored(transaction)?;
-        let counted = held.as_ref().map_or(0, |held| held.records);
         let mark = StoredMark::after(held, &batch.mark)?;
-        if counted > 0 && !self.holds_any(transaction, &self.sql.any_record)? {
+        if mark.holds_records && !self.holds_any(transaction, &self.sql.any_record)? {
             let class = FailureClass::Halted;
             let error = PortError::new("write a batch", class, Code::SINK_WENT_BACK);
-            let lost = format!("table `{}` was emptied; it held {counted}", self.spec.table);
+            let lost = format!("table `{}` was emptied", self.spec.table);
             return Err(error.detail(lost).into());
         }
         Ok(mark)
@@ -121,6 +120,7 @@ impl Mirror {
 /// The statements of one transaction over records.
 struct Writer<'db> {
     find_record: CachedStatement<'db>,
+    add_record: CachedStatement<'db>,
     put_record: CachedStatement<'db>,
     drop_record: CachedStatement<'db>,
     find_tombstone: CachedStatement<'db>,
@@ -129,17 +129,18 @@ struct Writer<'db> {
     binder: Binder<'db>,
     /// Whether there is a tombstone at all: if not, none is looked for.
     buried: bool,
-    /// How many live records of ours there are.
-    records: u64,
+    /// Whether the last record was new: if so, the next one likely is too.
+    news: bool,
 }
 
 impl<'db> Writer<'db> {
-    fn new(mirror: &'db Mirror, db: &'db Connection, records: u64) -> Result<Self, Failure> {
+    fn new(mirror: &'db Mirror, db: &'db Connection) -> Result<Self, Failure> {
         let prepare = |sql: &str| db.prepare_cached(sql).map_err(|error| mirror.broken(error));
         let sql = &mirror.sql;
         let buried = mirror.holds_any(db, &sql.any_tombstone)?;
         Ok(Self {
             find_record: prepare(&sql.find_record)?,
+            add_record: prepare(&sql.add_record)?,
             put_record: prepare(&sql.put_record)?,
             drop_record: prepare(&sql.drop_record)?,
             find_tombstone: prepare(&sql.find_tombstone)?,
@@ -147,50 +148,59 @@ impl<'db> Writer<'db> {
             drop_tombstone: prepare(&sql.drop_tombstone)?,
             binder: Binder::new(&mirror.spec.layout),
             buried,
-            records,
+            news: true,
         })
     }
 
     fn deliver(&mut self, delivery: &Delivery) -> Result<Outcome, Trouble> {
         let Delivery { key, rank, body } = delivery;
-        let live = find(&mut self.find_record, key)?;
         let buried = if self.buried { find(&mut self.find_tombstone, key)? } else { None };
+        if let (true, None, Body::Upsert(document)) = (self.news, &buried, body) {
+            // Saves the look-up: it is added only if nothing is held for its key.
+            if put(&mut self.add_record, &mut self.binder, delivery, document)? {
+                return Ok(Verdict::of(*rank, None).outcome());
+            }
+        }
+        let live = find(&mut self.find_record, key)?;
+        self.news = live.is_none();
         let verdict = Verdict::of(*rank, live.flatten().max(buried.flatten()));
         if let Verdict::Keep(_) = verdict {
             return Ok(verdict.outcome());
         }
-        // A record of somebody else was never counted.
-        let counted = u64::from(live.flatten().is_some());
-        match body {
+        let written = match body {
             Body::Upsert(document) => {
-                self.put(key, *rank, document)?;
                 if buried.is_some() {
                     self.drop_tombstone.execute([key.as_str()])?;
                 }
-                self.records += 1 - counted;
+                put(&mut self.put_record, &mut self.binder, delivery, document)?
             }
             Body::Delete => {
-                if live.is_some() {
-                    self.drop_record.execute([key.as_str()])?;
-                }
                 bind_key(&mut self.put_tombstone, key, *rank)?;
                 self.put_tombstone.raw_execute()?;
                 self.buried = true;
-                self.records = self.records.saturating_sub(counted);
+                live.is_none() || self.drop_record.execute([key.as_str()])? == 1
             }
+        };
+        if !written {
+            return Err(Trouble::Own("a trigger of the mirror ignored it".into()));
         }
         Ok(verdict.outcome())
     }
+}
 
-    fn put(&mut self, key: &Key, rank: Rank, document: &Document) -> Result<(), Trouble> {
-        bind_key(&mut self.put_record, key, rank)?;
-        self.binder.bind(&mut self.put_record, document).map_err(|unbound| match unbound {
-            Unbound::Unfit(reason) => Trouble::Own(reason),
-            Unbound::Sqlite(error) => error.into(),
-        })?;
-        self.put_record.raw_execute()?;
-        Ok(())
-    }
+/// Writes a record by a statement that does; false if the statement left the table as it was.
+fn put(
+    statement: &mut CachedStatement<'_>,
+    binder: &mut Binder<'_>,
+    delivery: &Delivery,
+    document: &Document,
+) -> Result<bool, Trouble> {
+    bind_key(statement, &delivery.key, delivery.rank)?;
+    binder.bind(statement, document).map_err(|unbound| match unbound {
+        Unbound::Unfit(reason) => Trouble::Own(reason),
+        Unbound::Sqlite(error) => error.into(),
+    })?;
+    Ok(statement.raw_execute()? == 1)
 }
 
 /// Whether a key is there, and its rank, which somebody else's record may lack.

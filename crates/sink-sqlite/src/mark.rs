@@ -11,8 +11,8 @@ use truekeep_core::{Fence, Incarnation, InvalidToken, LedgerId, MarkNumber, Rule
 #[derive(Debug, Clone)]
 pub(crate) struct StoredMark {
     pub(crate) mark: Mark,
-    /// How many live records of ours the mirror holds.
-    pub(crate) records: u64,
+    /// Whether the mirror held a record after the last batch.
+    pub(crate) holds_records: bool,
 }
 
 impl StoredMark {
@@ -27,7 +27,7 @@ impl StoredMark {
                 fence: Fence::new(row.get(3)?),
                 number: MarkNumber::new(row.get(4)?),
             };
-            Ok(Self { mark, records: row.get(5)? })
+            Ok(Self { mark, holds_records: row.get(5)? })
         })
         .optional()
     }
@@ -41,7 +41,7 @@ impl StoredMark {
             rules.get(),
             fence.get(),
             number.get(),
-            self.records,
+            self.holds_records,
         ])?;
         Ok(())
     }
@@ -53,8 +53,8 @@ impl StoredMark {
     /// `SINK_OWNED` (Halted) if somebody else writes the mirror, `SINK_FENCED` (Fenced) if a
     /// later holder has.
     pub(crate) fn after(held: Option<Self>, sent: &Mark) -> Result<Self, PortError> {
-        let Some(Self { mark: held, records }) = held else {
-            return Ok(Self { mark: sent.clone(), records: 0 });
+        let Some(Self { mark: held, holds_records }) = held else {
+            return Ok(Self { mark: sent.clone(), holds_records: false });
         };
         let refused = |class, code| PortError::new("write a batch", class, code);
         if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
@@ -70,7 +70,7 @@ impl StoredMark {
             number: held.number.max(sent.number),
             ..sent.clone()
         };
-        Ok(Self { mark, records })
+        Ok(Self { mark, holds_records })
     }
 }
 

@@ -40,6 +40,15 @@ impl SqliteSink {
         let sql = Statements::of(&spec);
         Ok(Self { writer, reader, mirror: Arc::new(Mirror { spec, sql }) })
     }
+
+    /// Whether the mirror's table is there. Makes nothing.
+    ///
+    /// # Errors
+    /// Class Halted with `MIRROR_MISMATCH` if what is there does not fit the rules.
+    pub async fn inspect(&self) -> Result<bool, PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        self.reader.call("inspect the mirror", move |db| mirror.inspect(db)).await
+    }
 }
 
 #[async_trait]

@@ -31,6 +31,7 @@ statements! {
     columns: "../sql/mirror/columns.sql";
     any_record: "../sql/mirror/any.sql";
     find_record: "../sql/mirror/find.sql";
+    add_record: "../sql/mirror/add.sql";
     put_record: "../sql/mirror/put.sql";
     drop_record: "../sql/mirror/drop.sql";
     list_records: "../sql/mirror/list.sql";

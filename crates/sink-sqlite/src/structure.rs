@@ -61,10 +61,15 @@ impl Mirror {
         }
         let stored = self.stored(db)?;
         let emptied = match &stored {
-            Some(stored) => stored.records > 0 && !self.holds_any(db, &self.sql.any_record)?,
+            Some(stored) => stored.holds_records && !self.holds_any(db, &self.sql.any_record)?,
             None => false,
         };
         Ok(stored.filter(|_| !emptied))
+    }
+
+    /// Whether the mirror is there, and fits.
+    pub(crate) fn inspect(&self, db: &Connection) -> Result<bool, Failure> {
+        Ok(self.survey(db)? == Found::Mirror)
     }
 
     fn survey(&self, db: &Connection) -> Result<Found, Failure> {

@@ -272,3 +272,32 @@ async fn trigger_that_rolls_everything_back_refuses_its_record_alone() {
     let landed = sink.list(None, 10).await.expect("listed").entries;
     assert_eq!(landed.len(), 3);
 }
+
+/// A record that a trigger drops in silence is not taken for written, nor for deleted.
+#[tokio::test]
+async fn record_that_a_trigger_ignores_is_refused() {
+    let (_folder, path) = file();
+    let sink = prepared(&path, &mapped("m", &[("a", "")])).await;
+    sink.apply(batch(1, &["a"])).await.expect("applied");
+    let db = Connection::open(&path).expect("opened");
+    db.execute_batch(
+        "CREATE TRIGGER i BEFORE INSERT ON m WHEN NEW._key = 'new'
+         BEGIN SELECT RAISE(IGNORE); END;
+         CREATE TRIGGER u BEFORE UPDATE ON m BEGIN SELECT RAISE(IGNORE); END;
+         CREATE TRIGGER d BEFORE DELETE ON m BEGIN SELECT RAISE(IGNORE); END;",
+    )
+    .expect("made");
+    let update = batch(2, &["a"]);
+    let mut insert = batch(3, &["a"]);
+    insert.deliveries[0].key = Key::new("new");
+    let mut delete = batch(4, &["a"]);
+    delete.deliveries[0].body = Body::Delete;
+    for sent in [update, insert, delete] {
+        let outcomes = sink.apply(sent).await.expect("answered").outcomes;
+        assert!(matches!(outcomes[..], [Outcome::Refused(..)]), "{outcomes:?}");
+    }
+    // Nothing of a refused delete stays: the record is as it was, and can be written again.
+    db.execute_batch("DROP TRIGGER u").expect("dropped");
+    let outcomes = sink.apply(batch(2, &["a"])).await.expect("answered").outcomes;
+    assert_eq!(outcomes, [Outcome::Applied]);
+}

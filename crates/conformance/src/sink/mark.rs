@@ -4,7 +4,7 @@ use truekeep_core::ports::Mark;
 use truekeep_core::{MarkNumber, RulesNumber};
 
 use super::SinkUnderTest;
-use super::batches::{assert_contents, listed, mark, rank, send, try_send, upsert};
+use super::batches::{assert_contents, delete, listed, mark, rank, send, try_send, upsert};
 
 async fn found(subject: &dyn SinkUnderTest) -> Option<Mark> {
     subject.sink().mark().await.expect("the mark can be read")
@@ -44,6 +44,20 @@ pub async fn mark_survives_a_restart(subject: &mut dyn SinkUnderTest) {
     subject.reopen().await;
     assert_eq!(found(subject).await, Some(mark(4, 7)));
     assert_contents(subject, &[("k", "kept")]).await;
+}
+
+/// X5: a sink whose records were all deleted by deliveries is written still.
+pub async fn mark_outlives_the_last_record(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    send(subject, 1, vec![upsert("k", rank(1, 1), "short-lived")]).await;
+    send(subject, 2, vec![delete("k", rank(1, 2))]).await;
+    subject.sink().prepare().await.expect("a repeat is harmless");
+    subject.reopen().await;
+    assert_eq!(found(subject).await, Some(mark(1, 2)));
+    send(subject, 3, vec![upsert("k", rank(1, 1), "late")]).await;
+    assert_contents(subject, &[]).await;
 }
 
 /// X52: a batch that was overtaken by its successor does not make the sink look restored.

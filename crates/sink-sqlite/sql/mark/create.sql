@@ -1,4 +1,5 @@
--- `records` counts the live records, so that an emptied mirror is not taken for a written one.
+-- `holds_records` says whether the mirror held any after the last batch, so that one that was
+-- emptied since is not taken for written.
 CREATE TABLE {mark} (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   ledger TEXT NOT NULL,
@@ -6,5 +7,5 @@ CREATE TABLE {mark} (
   rules INTEGER NOT NULL,
   fence INTEGER NOT NULL,
   number INTEGER NOT NULL,
-  records INTEGER NOT NULL
+  holds_records INTEGER NOT NULL
 )

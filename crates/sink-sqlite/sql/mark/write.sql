@@ -1,5 +1,5 @@
-INSERT INTO {mark} (id, ledger, pipeline, rules, fence, number, records)
+INSERT INTO {mark} (id, ledger, pipeline, rules, fence, number, holds_records)
 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (id) DO UPDATE
 SET rules = excluded.rules, fence = excluded.fence, number = excluded.number,
-    records = excluded.records
+    holds_records = excluded.holds_records
