@@ -23,6 +23,7 @@ use truekeep_core::PipelineName;
 pub use location::Location;
 pub use problem::{InvalidConfig, PlacedProblem, Problem};
 pub use quantity::{duration, size};
+pub use reader::nearest;
 pub use substitute::{Environment, Hidden};
 
 /// The commented example: the reference of every key.

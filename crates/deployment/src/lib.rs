@@ -13,6 +13,8 @@ pub mod entropy;
 pub mod rules;
 pub mod status;
 pub mod trouble;
+pub mod wiring;
+pub mod worker;
 
 pub use config::Config;
 pub use trouble::Trouble;

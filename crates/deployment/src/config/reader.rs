@@ -241,7 +241,7 @@ impl<'t> Reader<'t> {
 }
 
 /// "did you mean": the nearest of the known names, or all of them.
-pub(super) fn nearest<'n>(written: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+pub fn nearest<'n>(written: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
     let distance = |name: &str| strsim::damerau_levenshtein(written, name);
     let near = known.clone().min_by_key(|name| distance(name));
     match near.filter(|name| distance(name) <= (written.len() / 3).max(1)) {

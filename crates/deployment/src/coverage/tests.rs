@@ -2,11 +2,12 @@
 
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::certificate::Certificate;
-use truekeep_core::follow::{Phase, Tail, Tailing};
-use truekeep_core::ports::{PipelineRecord, Registration, RulesRecord};
+use truekeep_core::follow::{Follow, Observation, Opened, Phase, Terms};
+use truekeep_core::ports::{PipelineRecord, RulesRecord};
+use truekeep_core::procedure::Procedure;
+use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{
-    Fingerprint, Incarnation, Key, LedgerId, MarkNumber, PipelineName, RegistrationCounter,
-    RulesNumber, ScopeId, Timestamp,
+    Fingerprint, Incarnation, Key, LedgerId, PipelineName, RulesNumber, ScopeId, Timestamp,
 };
 
 use super::*;
@@ -105,19 +106,17 @@ async fn tailed(source: &MemorySource) -> Known {
     if let Some(certificate) = &mut known.certificate {
         certificate.moment = page.moment;
     }
-    let registered = Registration { counter: RegistrationCounter::new(0), cursor: page.next };
-    known.phase = Some(Phase::Tailing(Tailing {
-        tail: Tail {
-            rules: RulesNumber::new(1),
-            feed: page.view.incarnation,
-            cursor: page.next,
-            claimed: None,
-            mark: MarkNumber::new(0),
-            registered,
-            registered_at: Timestamp::from_ms(0),
-            probe: None,
-        },
-    }));
+    let terms = Terms {
+        rules: RulesNumber::new(1),
+        consumer,
+        page_rows: 100,
+        delivery: RetryPolicy::DELIVERY,
+        register_every: Duration::from_secs(1),
+        halted_recheck: Duration::from_secs(1),
+    };
+    let opened = Observation::Opened(Opened { view: page.view, mark: None });
+    let step = Follow::on(&terms, Phase::START, opened, known.now).expect("it fits");
+    known.phase = Some(step.next);
     known
 }
 

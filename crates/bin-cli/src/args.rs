@@ -1,0 +1,226 @@
+//! The arguments: every command with its options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Keeps derived data true to the database it was derived from.
+#[derive(Debug, Parser)]
+#[command(name = "truekeep", version, after_help = EXITS)]
+pub struct Arguments {
+    /// The configuration.
+    #[arg(long, global = true, value_name = "PATH", default_value = truekeep::config::FILE_NAME)]
+    pub config: PathBuf,
+    /// How answers are printed.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXITS: &str = "Exit codes: 0 done, 1 unexpected, 2 usage or config, 3 drift found, \
+    4 not complete, 5 lease held, 6 guard refused, 7 halted";
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Human,
+    /// For programs.
+    Json,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Writes a configuration for a database.
+    Init(Init),
+    /// Opens everything and checks the rules against source and sink; with a key, shows its document.
+    Check(Check),
+    /// Puts the configured rules in force, and shows what that delivers.
+    Apply(Apply),
+    /// Brings the ledger's schema up to this program's.
+    Migrate,
+    /// Installs, verifies or removes what records changes in the source.
+    #[command(subcommand)]
+    Capture(Capture),
+    /// Follows the sources and keeps the sinks true.
+    Run(Run),
+    /// Shows each pipeline's certificate and who works on it.
+    Status(Status),
+    /// Explains a code, or what a pipeline does and waits for.
+    Explain(Explain),
+    /// Compares sinks with their sources; writes nothing.
+    Diff(Diff),
+    /// Lists, shows or retries records that were set aside.
+    #[command(subcommand)]
+    Parked(Parked),
+    /// Says whether sinks are complete: exit code 0 if they are, 4 if not.
+    Coverage(Coverage),
+    /// Waits until sinks are complete.
+    Wait(Wait),
+}
+
+/// Which pipelines.
+#[derive(Debug, Clone, Args)]
+pub struct Selection {
+    /// Only this pipeline; may be repeated.
+    #[arg(short, long = "pipeline", value_name = "NAME")]
+    pub pipelines: Vec<String>,
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The database to follow, as in `sqlite:app.db`.
+    pub url: String,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Makes the document of this key and shows it.
+    #[arg(long, value_name = "KEY", requires = "pipelines")]
+    pub key: Option<String>,
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub struct Apply {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Announces unchanged rules under a new number too, so that everything is delivered again.
+    #[arg(long)]
+    pub again: bool,
+    /// Only shows what would be announced.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `capture`.
+#[derive(Debug, Subcommand)]
+pub enum Capture {
+    /// Puts triggers and tables into the source, and records the rows that are there.
+    Install(Selection),
+    /// Says whether every change is recorded.
+    Verify(Selection),
+    /// Takes triggers and tables out of the source.
+    Remove(Selection),
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Ends when nothing is due.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Goes on, and prints whenever something has changed.
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A code or a pipeline; all codes if it is left out.
+    pub what: Option<String>,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How many differences are named for people; JSON names up to 1,000.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+}
+
+/// `parked`.
+#[derive(Debug, Subcommand)]
+pub enum Parked {
+    /// Lists them.
+    List(ParkedList),
+    /// Shows one with its reason and what to do.
+    Show(ParkedKey),
+    /// Tries one again, or all of them.
+    Retry(ParkedRetry),
+}
+
+/// `parked list`.
+#[derive(Debug, Args)]
+pub struct ParkedList {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How many are listed.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// Lists those after this key.
+    #[arg(long, value_name = "KEY", requires = "pipelines")]
+    pub after: Option<String>,
+}
+
+/// `parked show`.
+#[derive(Debug, Args)]
+pub struct ParkedKey {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Which record.
+    pub key: String,
+}
+
+/// `parked retry`.
+#[derive(Debug, Args)]
+pub struct ParkedRetry {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Which record.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub key: Option<String>,
+    /// All of them.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `coverage`.
+#[derive(Debug, Args)]
+pub struct Coverage {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Complete is not enough if it is older than this, as in "10 s".
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub max_age: Option<Duration>,
+    /// Complete is not enough unless it includes this version.
+    #[arg(long, value_name = "VERSION")]
+    pub token: Option<u64>,
+}
+
+/// `wait`.
+#[derive(Debug, Args)]
+pub struct Wait {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Gives up after this long, as in "5 min".
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Waits until this version is included; left out: all that is in the source now.
+    #[arg(long, value_name = "VERSION")]
+    pub token: Option<u64>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    truekeep::config::duration(text)
+}

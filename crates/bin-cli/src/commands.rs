@@ -1,0 +1,14 @@
+//! The commands, one file each.
+
+pub mod apply;
+pub mod capture;
+pub mod check;
+pub mod coverage;
+pub mod diff;
+pub mod document;
+pub mod explain;
+pub mod init;
+pub mod migrate;
+pub mod parked;
+pub mod status;
+pub mod wait;

@@ -1,0 +1,102 @@
+//! `apply`: puts the configured rules in force, and shows what that delivers.
+
+use serde::Serialize;
+use truekeep::Trouble;
+use truekeep::announce::{Standing, announce};
+use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
+use truekeep::entropy::RandomEntropy;
+use truekeep::status::LedgerPorts;
+use truekeep::wiring::{Purpose, open_source};
+
+use crate::args::Apply;
+use crate::output::plain;
+use crate::session::Session;
+
+#[derive(Serialize)]
+struct Applied {
+    pipelines: Vec<PipelineApplied>,
+}
+
+#[derive(Serialize)]
+struct PipelineApplied {
+    pipeline: String,
+    #[serde(flatten)]
+    standing: Standing,
+    /// About how many records are delivered because of it; none while they are not recorded.
+    records: Option<u64>,
+    /// The number under which the rules were announced.
+    announced: Option<u64>,
+    /// Whether rules would be announced, had it not been a dry run.
+    due: bool,
+}
+
+pub async fn apply(session: &Session, wanted: &Apply) -> Result<Exit, Trouble> {
+    let purpose = if wanted.dry_run { Purpose::Read } else { Purpose::Work };
+    let ledger = session.ledger(purpose).await?;
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(&wanted.selection)? {
+        pipelines.push(pipeline_applied(session, &ledger, pipeline, wanted).await?);
+    }
+    session.out.show(&Applied { pipelines }, words);
+    Ok(Exit::Done)
+}
+
+async fn pipeline_applied(
+    session: &Session,
+    ledger: &LedgerPorts,
+    pipeline: &PipelineConfig,
+    wanted: &Apply,
+) -> Result<PipelineApplied, Trouble> {
+    let source = open_source(&session.config, pipeline).await?;
+    let capture = source.capture.verify().await?;
+    let record = ledger.ledger.pipeline(&pipeline.name).await?;
+    let standing = Standing::of(&source.rules, record.as_ref());
+    let due = wanted.again || !matches!(standing, Standing::InForce { .. });
+    let mut announced = None;
+    if due && !wanted.dry_run {
+        let (ledger, rules) = (ledger.ledger.as_ref(), &source.rules);
+        let made = announce(ledger, &RandomEntropy, &pipeline.name, rules, record.as_ref()).await?;
+        announced = Some(made.rules.number.get());
+    }
+    let live = capture.feed_rows.saturating_sub(capture.tombstones);
+    Ok(PipelineApplied {
+        pipeline: pipeline.name.to_string(),
+        standing,
+        records: (capture.feed_rows > 0).then_some(live),
+        announced,
+        due,
+    })
+}
+
+fn words(applied: &Applied) -> String {
+    applied.pipelines.iter().map(pipeline_words).collect()
+}
+
+fn pipeline_words(applied: &PipelineApplied) -> String {
+    let name = &applied.pipeline;
+    let mut text = match &applied.standing {
+        Standing::New => format!("{name}: new\n"),
+        Standing::InForce { rules } => format!("{name}: rules {rules} are in force, unchanged\n"),
+        Standing::Changed { rules, differences } => {
+            let mut text = format!("{name}: differs from rules {rules}, which are in force\n");
+            for part in differences {
+                text += &format!("  {} was {}\n", part.part, plain(&part.before.to_string()));
+                text += &format!("  {} is  {}\n", part.part, plain(&part.after.to_string()));
+            }
+            text
+        }
+    };
+    let records = match applied.records {
+        Some(records) => format!("about {records} records"),
+        None => "every record, once capture is installed".to_owned(),
+    };
+    match (applied.announced, applied.due) {
+        (Some(rules), _) => {
+            text += &format!("  announced as rules {rules}: the worker delivers {records}\n");
+        }
+        (None, true) => text += &format!("  to be announced: the worker would deliver {records}\n"),
+        (None, false) => {}
+    }
+    text
+}

@@ -1,0 +1,144 @@
+//! `capture`: what records changes in the source.
+
+use serde::Serialize;
+use truekeep::Trouble;
+use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
+use truekeep::trouble::remedy;
+use truekeep::wiring::{SourcePorts, open_source};
+use truekeep_core::code::Code;
+use truekeep_core::ports::{CaptureReport, CaptureState};
+
+use crate::args::{Capture, Selection};
+use crate::progress::Progress;
+use crate::session::Session;
+
+#[derive(Serialize)]
+struct Captures {
+    trusted: bool,
+    pipelines: Vec<PipelineCapture>,
+}
+
+#[derive(Serialize)]
+struct PipelineCapture {
+    pipeline: String,
+    source: String,
+    table: String,
+    /// `trusted`, `filling`, or a code.
+    state: String,
+    /// What differs from what `install` makes.
+    differences: Vec<String>,
+    rows: u64,
+    tombstones: u64,
+}
+
+pub async fn capture(session: &Session, wanted: &Capture) -> Result<Exit, Trouble> {
+    match wanted {
+        Capture::Install(selection) => install(session, selection).await,
+        Capture::Verify(selection) => verify(session, selection).await,
+        Capture::Remove(selection) => remove(session, selection).await,
+    }
+}
+
+async fn install(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(selection)? {
+        let source = open_source(&session.config, pipeline).await?;
+        source.capture.install().await?;
+        fill(session, pipeline, &source).await?;
+        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
+    }
+    answer(session, pipelines)
+}
+
+/// Records the rows that were there before, page by page, resuming where it was stopped.
+async fn fill(
+    session: &Session,
+    pipeline: &PipelineConfig,
+    source: &SourcePorts,
+) -> Result<(), Trouble> {
+    let mut progress = Progress::new(session.out, format!("fill {}", pipeline.name), 0);
+    loop {
+        let filled = source.capture.fill().await?;
+        progress.at(filled.filled, filled.total);
+        if filled.done {
+            progress.end();
+            return Ok(());
+        }
+    }
+}
+
+async fn verify(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(selection)? {
+        let source = open_source(&session.config, pipeline).await?;
+        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
+    }
+    answer(session, pipelines)
+}
+
+async fn remove(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
+    if selection.pipelines.is_empty() {
+        let message = "removing capture makes every pipeline of the table stale";
+        let hint = "say which one with `--pipeline NAME`";
+        return Err(Trouble::Usage(message.to_owned(), hint.to_owned()));
+    }
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(selection)? {
+        let source = open_source(&session.config, pipeline).await?;
+        source.capture.remove().await?;
+        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
+    }
+    session.out.show(&Captures { trusted: false, pipelines }, |captures| {
+        let line = |capture: &PipelineCapture| {
+            format!("{}: capture of {} removed\n", capture.pipeline, capture.table)
+        };
+        captures.pipelines.iter().map(line).collect()
+    });
+    Ok(Exit::Done)
+}
+
+fn answer(session: &Session, pipelines: Vec<PipelineCapture>) -> Result<Exit, Trouble> {
+    let trusted = pipelines.iter().all(|capture| capture.state == TRUSTED);
+    session.out.show(&Captures { trusted, pipelines }, |captures| {
+        captures.pipelines.iter().map(words).collect()
+    });
+    Ok(if trusted { Exit::Done } else { Exit::Incomplete })
+}
+
+const TRUSTED: &str = "trusted";
+
+impl PipelineCapture {
+    fn of(pipeline: &PipelineConfig, report: CaptureReport) -> Self {
+        Self {
+            pipeline: pipeline.name.to_string(),
+            source: pipeline.source.clone(),
+            table: pipeline.table.clone(),
+            state: match report.state {
+                CaptureState::Trusted(_) => TRUSTED.to_owned(),
+                CaptureState::Filling => Code::CAPTURE_FILLING.to_string(),
+                CaptureState::Broken(code) => code.to_string(),
+            },
+            differences: report.differences,
+            rows: report.feed_rows,
+            tombstones: report.tombstones,
+        }
+    }
+}
+
+fn words(capture: &PipelineCapture) -> String {
+    let PipelineCapture { pipeline, table, state, rows, tombstones, .. } = capture;
+    let mut text = match state.as_str() {
+        TRUSTED => format!(
+            "{pipeline}: every change of {table} is recorded, {rows} keys ({tombstones} deleted)\n"
+        ),
+        code => {
+            let hint = remedy(&Code::from_outside(code));
+            format!("{pipeline}: changes of {table} are not all recorded, {code}\n  do: {hint}\n")
+        }
+    };
+    for difference in &capture.differences {
+        text += &format!("  {difference}\n");
+    }
+    text
+}

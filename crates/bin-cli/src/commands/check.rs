@@ -1,0 +1,175 @@
+//! `check`: opens everything and says what fits. Makes nothing.
+
+use serde::Serialize;
+use truekeep::announce::Standing;
+use truekeep::codes::Exit;
+use truekeep::config::{PipelineConfig, PlacedProblem};
+use truekeep::status::{Known, LedgerPorts};
+use truekeep::trouble::{Trouble, remedy};
+use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
+use truekeep_core::code::Code;
+use truekeep_core::failure::PortError;
+use truekeep_core::ports::CaptureState;
+
+use crate::args::Check;
+use crate::commands::document;
+use crate::output::plain;
+use crate::session::Session;
+
+#[derive(Serialize)]
+struct Checked {
+    ok: bool,
+    warnings: Vec<PlacedProblem>,
+    findings: Vec<Finding>,
+}
+
+/// What was found of one part.
+#[derive(Serialize)]
+struct Finding {
+    /// The pipeline; none for what all share.
+    pipeline: Option<String>,
+    /// `ledger`, `source`, `capture`, `rules` or `sink`.
+    part: &'static str,
+    ok: bool,
+    text: String,
+    code: Option<String>,
+    hint: Option<&'static str>,
+    #[serde(skip)]
+    exit: Exit,
+}
+
+pub async fn check(session: &Session, wanted: &Check) -> Result<Exit, Trouble> {
+    if let Some(key) = &wanted.key {
+        return document::document(session, &wanted.selection, key).await;
+    }
+    let mut findings = Vec::new();
+    let ledger = match session.ledger(Purpose::Read).await {
+        Ok(ledger) => {
+            findings.push(Finding::fits(None, "ledger", "can be used".to_owned()));
+            Some(ledger)
+        }
+        Err(Trouble::Port(error)) => {
+            findings.push(Finding::failed(session, None, "ledger", &error));
+            None
+        }
+        Err(other) => return Err(other),
+    };
+    for pipeline in session.selected(&wanted.selection)? {
+        pipeline_checked(session, ledger.as_ref(), pipeline, &mut findings).await;
+    }
+    let exit = findings.iter().find(|finding| !finding.ok).map_or(Exit::Done, |first| first.exit);
+    let warnings = session.config.warnings();
+    session.out.note(&session.config.render_warnings(session.out.colour()));
+    let checked = Checked { ok: exit == Exit::Done, warnings, findings };
+    session.out.show(&checked, |checked| checked.findings.iter().map(Finding::words).collect());
+    Ok(exit)
+}
+
+async fn pipeline_checked(
+    session: &Session,
+    ledger: Option<&LedgerPorts>,
+    pipeline: &PipelineConfig,
+    findings: &mut Vec<Finding>,
+) {
+    let name = Some(pipeline.name.as_str());
+    let source = match open_source(&session.config, pipeline).await {
+        Ok(source) => source,
+        Err(error) => return findings.push(Finding::failed(session, name, "source", &error)),
+    };
+    let columns = source.columns.len();
+    let shape = format!("`{}` fits the rules, {columns} values in a document", pipeline.table);
+    findings.push(Finding::fits(name, "source", shape));
+    findings.push(capture(session, name, &source).await);
+    if let Some(ledger) = ledger {
+        findings.push(match Known::read(ledger, &pipeline.name).await {
+            Ok(known) => rules(name, &Standing::of(&source.rules, known.record.as_ref())),
+            Err(error) => Finding::failed(session, name, "rules", &error),
+        });
+    }
+    findings.push(match check_sink(&session.config, pipeline, &source).await {
+        Ok(SinkCheck::Fits) => Finding::fits(name, "sink", "is there and fits".to_owned()),
+        Ok(SinkCheck::ToBeMade) => {
+            Finding::fits(name, "sink", "is made by the first delivery".to_owned())
+        }
+        Err(error) => Finding::failed(session, name, "sink", &error),
+    });
+}
+
+async fn capture(session: &Session, name: Option<&str>, source: &SourcePorts) -> Finding {
+    let report = match source.capture.verify().await {
+        Ok(report) => report,
+        Err(error) => return Finding::failed(session, name, "capture", &error),
+    };
+    let code = match report.state {
+        CaptureState::Trusted(_) => {
+            return Finding::fits(name, "capture", "records every change".to_owned());
+        }
+        CaptureState::Filling => Code::CAPTURE_FILLING,
+        CaptureState::Broken(code) => code,
+    };
+    let text = match report.differences.as_slice() {
+        [] => "does not record every change".to_owned(),
+        some => some.join("; "),
+    };
+    Finding::wrong(name, "capture", text, &code, Exit::Incomplete)
+}
+
+fn rules(name: Option<&str>, standing: &Standing) -> Finding {
+    match standing {
+        Standing::New => {
+            Finding::fits(name, "rules", "are announced by the first start".to_owned())
+        }
+        Standing::InForce { rules } => {
+            Finding::fits(name, "rules", format!("are in force as rules {rules}"))
+        }
+        Standing::Changed { rules, .. } => {
+            let text = format!("differ from rules {rules}, which are in force");
+            Finding::wrong(name, "rules", text, &Code::RULES_CHANGED, Exit::Config)
+        }
+    }
+}
+
+impl Finding {
+    fn fits(pipeline: Option<&str>, part: &'static str, text: String) -> Self {
+        let pipeline = pipeline.map(str::to_owned);
+        Self { pipeline, part, ok: true, text, code: None, hint: None, exit: Exit::Done }
+    }
+
+    fn wrong(
+        pipeline: Option<&str>,
+        part: &'static str,
+        text: String,
+        code: &Code,
+        exit: Exit,
+    ) -> Self {
+        Self {
+            pipeline: pipeline.map(str::to_owned),
+            part,
+            ok: false,
+            text,
+            code: Some(code.to_string()),
+            hint: Some(remedy(code)),
+            exit,
+        }
+    }
+
+    fn failed(
+        session: &Session,
+        pipeline: Option<&str>,
+        part: &'static str,
+        error: &PortError,
+    ) -> Self {
+        let text = plain(&session.config.redact(&error.chain()));
+        Self::wrong(pipeline, part, text, &error.code, Exit::of(error.class, &error.code))
+    }
+
+    fn words(&self) -> String {
+        let word = if self.ok { "ok  " } else { "FAIL" };
+        let name = self.pipeline.as_deref().map_or_else(String::new, |name| format!("{name} "));
+        let mut text = format!("{word}  {name}{} {}\n", self.part, self.text);
+        if let (Some(hint), Some(code)) = (self.hint, &self.code) {
+            text += &format!("      hint: {hint} (`truekeep explain {code}`)\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,131 @@
+//! `diff`: compares sinks with their sources; writes nothing.
+
+use serde::Serialize;
+use truekeep::Trouble;
+use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
+use truekeep::diff::{Found, Kind, Named, Sides, compare};
+use truekeep::status::{Known, LedgerPorts};
+use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
+use truekeep_core::{Rank, RulesNumber};
+
+use crate::args::Diff;
+use crate::output::plain;
+use crate::progress::Progress;
+use crate::session::Session;
+
+#[derive(Serialize)]
+struct Differences {
+    /// How many differences are drift.
+    drift: u64,
+    pipelines: Vec<PipelineDiff>,
+}
+
+#[derive(Serialize)]
+struct PipelineDiff {
+    pipeline: String,
+    /// Another configuration is in force, so what is right is not what this one says.
+    rules_changed: bool,
+    #[serde(flatten)]
+    found: Found,
+}
+
+pub async fn diff(session: &Session, wanted: &Diff) -> Result<Exit, Trouble> {
+    let ledger = session.ledger(Purpose::Read).await?;
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(&wanted.selection)? {
+        pipelines.push(pipeline_diff(session, &ledger, pipeline).await?);
+    }
+    let drift = pipelines.iter().map(|diff| diff.found.drift()).sum();
+    let differences = Differences { drift, pipelines };
+    session.out.show(&differences, |differences| words(differences, wanted.limit));
+    Ok(if drift > 0 { Exit::Drift } else { Exit::Done })
+}
+
+async fn pipeline_diff(
+    session: &Session,
+    ledger: &LedgerPorts,
+    pipeline: &PipelineConfig,
+) -> Result<PipelineDiff, Trouble> {
+    let known = Known::read(ledger, &pipeline.name).await?;
+    let source = open_source(&session.config, pipeline).await?;
+    let sink = sink_as_it_is(&session.config, pipeline, &source).await?;
+    let report = source.capture.verify().await?;
+    let live = report.feed_rows.saturating_sub(report.tombstones);
+    let record = known.record.as_ref();
+    let sides = Sides {
+        scope: known.scope.clone(),
+        rules: record.map_or(RulesNumber::new(0), |record| record.rules.number),
+        cursor: known.cursor(),
+        feed: source.feed.as_ref(),
+        records: source.records.as_ref(),
+        capture: source.capture.as_ref(),
+        sink: sink.as_ref(),
+        items: ledger.items.as_ref(),
+    };
+    // Every key is looked at twice: against the sink, and against the feed.
+    let total = live.saturating_mul(2);
+    let mut progress = Progress::new(session.out, pipeline.name.as_str(), total);
+    let found = compare(&sides, |seen| progress.at(seen, total)).await?;
+    progress.end();
+    Ok(PipelineDiff {
+        pipeline: pipeline.name.to_string(),
+        rules_changed: record
+            .is_some_and(|record| record.rules.fingerprint != source.rules.fingerprint),
+        found,
+    })
+}
+
+fn words(differences: &Differences, limit: usize) -> String {
+    differences.pipelines.iter().map(|diff| pipeline_words(diff, limit)).collect()
+}
+
+fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
+    let found = &diff.found;
+    let mut text = match found.drift() {
+        0 => format!("{}: no drift, {} equal", diff.pipeline, found.equal),
+        drift => format!("{}: {drift} differ, {} equal", diff.pipeline, found.equal),
+    };
+    for (count, word) in [
+        (found.missing, "missing"),
+        (found.stale, "stale"),
+        (found.orphan, "orphan"),
+        (found.ahead, "ahead"),
+        (found.capture_missed, "not recorded by capture"),
+        (found.parked, "of them parked"),
+        (found.in_flight, "in flight"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {word}");
+        }
+    }
+    text.push('\n');
+    if diff.rules_changed {
+        text +=
+            "  the configuration differs from the rules in force: see `truekeep apply --dry-run`\n";
+    }
+    for named in found.named.iter().take(limit) {
+        text += &format!("  {}\n", named_words(named));
+    }
+    let unnamed = found.drift().saturating_sub(limit.min(found.named.len()) as u64);
+    if unnamed > 0 {
+        text += &format!("  and {unnamed} more\n");
+    }
+    text
+}
+
+fn named_words(named: &Named) -> String {
+    let kind = match named.kind {
+        Kind::Missing => "missing",
+        Kind::Stale => "stale",
+        Kind::Orphan => "orphan",
+        Kind::Ahead => "ahead",
+        Kind::CaptureMissed => "missed",
+    };
+    let rank = |word: &str, rank: Option<Rank>| {
+        rank.map_or_else(String::new, |rank| format!("  {word} {rank}"))
+    };
+    let parked = if named.parked { "  parked" } else { "" };
+    let (wanted, held) = (rank("wanted", named.wanted), rank("held", named.held));
+    format!("{kind:<8}{}{wanted}{held}{parked}", plain(named.key.as_str()))
+}

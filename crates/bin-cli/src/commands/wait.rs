@@ -1,0 +1,119 @@
+//! `wait`: until sinks are complete, and include what was asked. Says meanwhile who holds what until when.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use truekeep::Trouble;
+use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
+use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
+use truekeep::status::{Known, LedgerPorts, PipelineStatus};
+use truekeep::wiring::{Purpose, open_source};
+use truekeep_core::Version;
+use truekeep_core::certificate::State;
+
+use crate::args::Wait;
+use crate::session::Session;
+
+/// How often the ledger is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Reads nothing but the feed's newest version: no change has a greater number.
+const END: Version = Version::new(i64::MAX as u64);
+
+#[derive(Serialize)]
+struct Waited {
+    #[serde(flatten)]
+    coverage: Coverage,
+    waited_ms: u64,
+}
+
+pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
+    let began = Instant::now();
+    let mut ledger = session.ledger(Purpose::Read).await?;
+    let pipelines = session.selected(&wanted.selection)?;
+    let mut tokens: Vec<Option<Version>> = vec![wanted.token.map(Version::new); pipelines.len()];
+    let mut told = String::new();
+    loop {
+        let mut answers = Vec::new();
+        let mut waits = Vec::new();
+        for (pipeline, token) in pipelines.iter().zip(&mut tokens) {
+            let known = Known::read(&ledger, &pipeline.name).await?;
+            if token.is_none() {
+                *token = newest(session, pipeline, &known).await?;
+            }
+            let asked = Wanted { token: *token, age_max: None };
+            let (covered, mut state) = judge(&known, asked, Freshness::AsOfCertificate);
+            if !covered.complete {
+                waits.push(waiting(session, &known, &covered.reason));
+            }
+            if token.is_none() {
+                state = None;
+            }
+            answers.push((covered, state));
+        }
+        let all_known = tokens.iter().all(Option::is_some);
+        let coverage = Coverage::of(answers);
+        let given_up = wanted.timeout.is_some_and(|most| began.elapsed() >= most);
+        if (coverage.complete && all_known) || given_up || pipelines.is_empty() {
+            let complete = coverage.complete && all_known;
+            let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            session.out.show(&Waited { coverage, waited_ms }, words);
+            return Ok(if complete { Exit::Done } else { Exit::Incomplete });
+        }
+        let waits = waits.join("\n");
+        if waits != told {
+            session.out.note(&waits);
+            told = waits;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+        ledger = reopened(session, ledger, &tokens).await?;
+    }
+}
+
+/// A ledger that was not there when it was opened may have been made meanwhile.
+async fn reopened(
+    session: &Session,
+    ledger: LedgerPorts,
+    tokens: &[Option<Version>],
+) -> Result<LedgerPorts, Trouble> {
+    match tokens.iter().all(Option::is_some) {
+        true => Ok(ledger),
+        false => session.ledger(Purpose::Read).await,
+    }
+}
+
+/// The newest version of the source now, once the pipeline was announced.
+async fn newest(
+    session: &Session,
+    pipeline: &PipelineConfig,
+    known: &Known,
+) -> Result<Option<Version>, Trouble> {
+    let Some(consumer) = known.consumer() else { return Ok(None) };
+    let source = open_source(&session.config, pipeline).await?;
+    let page = source.feed.changes(&consumer, END, 1).await?;
+    Ok(Some(page.view.newest))
+}
+
+fn waiting(session: &Session, known: &Known, reason: &str) -> String {
+    let status = PipelineStatus::of(known, session.config.worker.lease);
+    let holder = match status.holder {
+        Some(holder) => format!("{} has the lease until {}", holder.holder, holder.until),
+        None if known.state() == Some(State::Never) || known.state().is_none() => {
+            "nobody works on it, start `truekeep run`".to_owned()
+        }
+        None => "nobody has the lease, start `truekeep run`".to_owned(),
+    };
+    format!("waiting for {}: {reason}; {holder}", status.pipeline)
+}
+
+fn words(waited: &Waited) -> String {
+    let lines = waited.coverage.pipelines.iter().map(|covered| {
+        let moment = covered.moment.map_or_else(String::new, |moment| format!(" at {moment}"));
+        match covered.reason.as_str() {
+            "" => format!("{}: complete{moment}\n", covered.pipeline),
+            reason => format!("{}: {reason}\n", covered.pipeline),
+        }
+    });
+    lines.collect()
+}

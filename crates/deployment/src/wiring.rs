@@ -1,0 +1,81 @@
+//! From a checked configuration to ports: each command opens what it needs, and nothing else.
+//!
+//! What only reads never makes a file: a ledger or a mirror that is not there reads as an empty one.
+
+mod sink;
+mod source;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use truekeep_adapter_memory::MemoryLedger;
+use truekeep_adapter_sqlite::{MigrationReport, SqliteLedger};
+use truekeep_core::failure::PortError;
+
+pub use sink::{SinkCheck, check_sink, open_sink, sink_as_it_is};
+pub use source::{SourcePorts, open_source};
+
+use crate::clock::wall;
+use crate::config::{Config, LedgerConfig, PipelineConfig};
+use crate::entropy::ledger_id;
+use crate::status::LedgerPorts;
+
+/// How long a statement waits for another program's lock: longer than any sound transaction, and
+/// short enough that a person still watches.
+pub const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// What a ledger is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read; nothing is made.
+    Read,
+    /// To work; the ledger is made if it is not there.
+    Work,
+}
+
+/// Opens the ledger.
+///
+/// # Errors
+/// Those of the ledger's adapter.
+pub async fn open_ledger(config: &Config, purpose: Purpose) -> Result<LedgerPorts, PortError> {
+    match &config.ledger {
+        LedgerConfig::Sqlite(location) if purpose == Purpose::Work || location.path().exists() => {
+            Ok(LedgerPorts::of(SqliteLedger::open(location.path(), BUSY_MAX).await?))
+        }
+        LedgerConfig::Memory | LedgerConfig::Sqlite(_) => {
+            Ok(LedgerPorts::of(MemoryLedger::new(ledger_id(), Arc::new(wall))))
+        }
+    }
+}
+
+/// Brings the ledger's schema up to this program's. `None` for a ledger in memory, which has none.
+///
+/// # Errors
+/// Those of the ledger's adapter.
+pub async fn migrate_ledger(config: &Config) -> Result<Option<MigrationReport>, PortError> {
+    match &config.ledger {
+        LedgerConfig::Memory => Ok(None),
+        LedgerConfig::Sqlite(location) => {
+            SqliteLedger::migrate(location.path(), BUSY_MAX).await.map(Some)
+        }
+    }
+}
+
+/// A pipeline with both of its sides open.
+#[derive(Debug)]
+pub struct Wired {
+    /// The source's side.
+    pub source: SourcePorts,
+    /// The derived store.
+    pub sink: Arc<dyn truekeep_core::ports::Sink>,
+}
+
+/// Opens both sides of a pipeline.
+///
+/// # Errors
+/// Those of the adapters.
+pub async fn open_pipeline(config: &Config, pipeline: &PipelineConfig) -> Result<Wired, PortError> {
+    let source = open_source(config, pipeline).await?;
+    let sink = open_sink(config, pipeline, &source).await?;
+    Ok(Wired { source, sink })
+}
