@@ -100,7 +100,7 @@ CREATE TABLE item (
     UNIQUE (scope, key)
 ) STRICT;
 -- Counts by state, the next due time and the order of claims, all without the rows.
-CREATE INDEX item_due ON item (scope, state, due_at, key);
+CREATE INDEX item_due ON item (scope, state, due_at, key, changed_at);
 
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,

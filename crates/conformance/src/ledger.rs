@@ -92,6 +92,7 @@ macro_rules! ledger_rules {
             a_newer_item_is_never_replaced_by_an_older
             settling_removes_what_is_at_or_below_its_version
             items_are_claimed_oldest_due_first_and_only_when_due
+            a_clock_that_went_back_makes_items_due
             a_claim_is_guarded
             what_a_claim_left_leased_is_claimed_alone
             a_newer_item_survives_the_end_of_an_older_claim

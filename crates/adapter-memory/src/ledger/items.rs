@@ -83,7 +83,7 @@ impl Scope {
         for record in self.items.values_mut() {
             match record.item.state {
                 ItemState::Leased => left.push(record),
-                ItemState::Pending | ItemState::Retry if record.item.due_at <= now => {
+                ItemState::Pending | ItemState::Retry if record.due_at(now) <= now => {
                     due.push(record);
                 }
                 ItemState::Pending | ItemState::Retry | ItemState::Parked => {}
@@ -116,6 +116,12 @@ impl Scope {
 }
 
 impl ItemRecord {
+    /// When it may be tried. An item that changed later than now tells that the clock went back:
+    /// what it waits for may be as far away as the clock was ahead.
+    pub(super) fn due_at(&self, now: Timestamp) -> Timestamp {
+        if self.item.changed_at > now { now } else { self.item.due_at }
+    }
+
     fn lease(&mut self, guard: &Guard, now: Timestamp) -> Item {
         self.lease = Some(guard.token.clone());
         self.item.state = ItemState::Leased;

@@ -195,7 +195,7 @@ impl LedgerState {
             run_version: run.run.version,
             rules,
             tally: scope.tally(),
-            next_due: unsettled.map(|i| i.item.due_at).min(),
+            next_due: unsettled.map(|i| i.due_at(now)).min(),
             now,
         })
     }

@@ -1,6 +1,6 @@
 //! Checkpoints in SQLite: the guard, then everything that is written beside the phase.
 //!
-//! A checkpoint has 6 statements, begin and commit among them, and at most 4 for each thing that is
+//! A checkpoint has 6 statements, begin and commit among them, and at most 3 for each thing that is
 //! written beside it, however long. Invariants: G1, C2, C3, C4.
 
 use rusqlite::{Connection, named_params};

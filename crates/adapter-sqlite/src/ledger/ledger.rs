@@ -71,18 +71,13 @@ impl Ledger for SqliteLedger {
     ) -> Result<Option<Pulse>, PortError> {
         let scope = scope.to_string();
         self.read("read a run's pulse", move |connection, clock| {
+            let now = clock.now(connection)?;
             let params = named_params! {
                 ":scope": scope,
                 ":procedure": rows::procedure_text(procedure),
+                ":now": now.ms(),
             };
-            let Some((run_version, rules, tally, next_due)) =
-                rows::first(connection, sql::RUN_PULSE, params, rows::pulse)?
-            else {
-                return Ok(None);
-            };
-            // Read after the counts: what was due then is due by this time.
-            let now = clock.now(connection)?;
-            Ok(Some(Pulse { run_version, rules, tally, next_due, now }))
+            rows::first(connection, sql::RUN_PULSE, params, |row| rows::pulse(row, now))
         })
         .await
     }

@@ -9,8 +9,8 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Event, Item, ItemKind, ItemState, PipelineRecord, ProcedureKind, RulesRecord, Run, RunHealth,
-    RunState,
+    Event, Item, ItemKind, ItemState, PipelineRecord, ProcedureKind, Pulse, RulesRecord, Run,
+    RunHealth, RunState,
 };
 use truekeep_core::{
     CommitToken, Epoch, Fence, Key, LeaseToken, Moment, PipelineName, RulesNumber, RunVersion,
@@ -269,16 +269,15 @@ pub(super) fn tally(row: &Row<'_>) -> Result<Tally, Failure> {
     Ok(Tally { unsettled: number(row, "unsettled")?, parked: number(row, "parked")? })
 }
 
-/// A pulse without the time.
-pub(super) fn pulse(
-    row: &Row<'_>,
-) -> Result<(RunVersion, RulesNumber, Tally, Option<Timestamp>), Failure> {
-    Ok((
-        RunVersion::new(number(row, "version")?),
-        RulesNumber::new(number(row, "rules")?),
-        tally(row)?,
-        optional(row, "next_due")?.map(Timestamp::from_ms),
-    ))
+/// The pulse of a run at a time.
+pub(super) fn pulse(row: &Row<'_>, now: Timestamp) -> Result<Pulse, Failure> {
+    Ok(Pulse {
+        run_version: version(row)?,
+        rules: RulesNumber::new(number(row, "rules")?),
+        tally: tally(row)?,
+        next_due: optional(row, "next_due")?.map(Timestamp::from_ms),
+        now,
+    })
 }
 
 /// An item, and the lease under which it is being tried.

@@ -88,11 +88,9 @@ fn newest(steps: &[Migration]) -> u32 {
 
 /// The version of a ledger; 0 for an empty file.
 fn version(connection: &Connection) -> Result<u32, Failure> {
-    let application: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: u64 =
-        connection.prepare_cached(sql::SCHEMA_TABLES)?.query_row([], |row| row.get(0))?;
+    let (application, version, tables) = connection
+        .prepare_cached(sql::SCHEMA_VERSION)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, u64>(2)?)))?;
     match (application, version, tables) {
         (APPLICATION_ID, 1.., _) => Ok(version),
         (0, 0, 0) => Ok(0),

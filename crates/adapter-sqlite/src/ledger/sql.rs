@@ -46,5 +46,5 @@ statements! {
     RUN_PULSE: include_str!("sql/run/pulse.sql");
     RUN_RESTART: include_str!("sql/run/restart.sql");
     RUN_WAKE: include_str!("sql/run/wake.sql");
-    SCHEMA_TABLES: include_str!("sql/schema/tables.sql");
+    SCHEMA_VERSION: include_str!("sql/schema/version.sql");
 }

@@ -88,6 +88,18 @@ pub async fn items_are_claimed_oldest_due_first_and_only_when_due(ledger: &dyn L
     assert_eq!(owner.claim(2).await, Vec::<String>::new());
 }
 
+/// X28: when the clock went back, an item does not wait for as long as the clock was ahead.
+pub async fn a_clock_that_went_back_makes_items_due(ledger: &dyn LedgerUnderTest) {
+    let ahead = 1_000 * TTL;
+    let mut owner = Owner::begin(ledger).await;
+    owner.land(vec![LedgerWrite::Enqueue(vec![retry_item("k", 1, TTL)])]).await;
+    ledger.turn_back(ahead);
+    let owner = Owner::take_over(ledger, "later").await;
+    let pulse = ledger.ledger().pulse(&scope(), ProcedureKind::Follow).await.expect("an answer");
+    assert_eq!(pulse.expect("a run").next_due, Some(now(ledger).await));
+    assert_eq!(owner.claim(1).await, ["k"]);
+}
+
 /// Rule 4: a claim is a write like any other; a refused one leaves the items alone.
 pub async fn a_claim_is_guarded(ledger: &dyn LedgerUnderTest) {
     let mut owner = Owner::begin(ledger).await;
