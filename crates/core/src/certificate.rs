@@ -77,6 +77,7 @@ impl Certificate {
 
 /// What a run says about its scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Work has begun that has no moment yet.
     Begun,

@@ -1,0 +1,262 @@
+//! What halts a run before anything is delivered, and what does not.
+
+use super::*;
+
+/// What a run finds: its own memory, the source and the sink.
+#[derive(Debug, Clone)]
+struct World {
+    before: Option<Tail>,
+    view: SourceView,
+    mark: Option<Mark>,
+}
+
+fn world() -> World {
+    World { before: Some(tail()), view: view(), mark: Some(mark()) }
+}
+
+/// A ledger that remembers no delivery, before a source and a sink that nobody used.
+fn unused() -> World {
+    let view = SourceView { registration: None, ..view() };
+    World { before: None, view, mark: None }
+}
+
+fn opened(world: &World) -> Step<Phase> {
+    let seen = Opened { view: world.view.clone(), mark: world.mark.clone() };
+    on(opening(world.before.clone()), Observation::Opened(seen))
+}
+
+fn numbered(number: u64) -> Option<Mark> {
+    Some(Mark { number: MarkNumber::new(number), ..mark() })
+}
+
+fn changed(change: impl FnOnce(&mut World)) -> World {
+    let mut world = world();
+    change(&mut world);
+    world
+}
+
+/// X3, X5, X17, X21 and rule 57: each alone stops the run, before anything is sent.
+#[test]
+fn what_went_back_or_belongs_to_another_halts() {
+    let acknowledged = |counter| Some(registration(counter, 40));
+    let table: [(&str, World, Code); 17] = [
+        (
+            "another life of the feed",
+            changed(|w| w.view.incarnation = incarnation("other")),
+            Code::SOURCE_WENT_BACK,
+        ),
+        (
+            "the acknowledgement is gone",
+            changed(|w| w.view.registration = None),
+            Code::SOURCE_WENT_BACK,
+        ),
+        (
+            "an older acknowledgement",
+            changed(|w| w.view.registration = acknowledged(2)),
+            Code::SOURCE_WENT_BACK,
+        ),
+        ("the feed ends below the cursor", changed(|w| w.view.newest = at(49)), {
+            Code::SOURCE_WENT_BACK
+        }),
+        (
+            "an acknowledgement that the ledger does not know",
+            changed(|w| w.view.registration = acknowledged(5)),
+            Code::LEDGER_WENT_BACK,
+        ),
+        (
+            "tombstones that were not seen are gone",
+            changed(|w| w.view.pruned = at(51)),
+            Code::TOMBSTONES_PRUNED,
+        ),
+        ("the mark is gone", changed(|w| w.mark = None), Code::SINK_WENT_BACK),
+        ("an older mark", changed(|w| w.mark = numbered(6)), Code::SINK_WENT_BACK),
+        (
+            "a mark that the ledger does not know",
+            changed(|w| w.mark = numbered(9)),
+            Code::LEDGER_WENT_BACK,
+        ),
+        (
+            "another ledger's sink",
+            changed(|w| w.mark = Some(Mark { ledger: ledger("other"), ..mark() })),
+            Code::SINK_OWNED,
+        ),
+        (
+            "another pipeline's sink",
+            changed(|w| w.mark = Some(Mark { pipeline: incarnation("other"), ..mark() })),
+            Code::SINK_OWNED,
+        ),
+        (
+            "a sink written under later rules",
+            changed(|w| w.mark = Some(Mark { rules: RulesNumber::new(3), ..mark() })),
+            Code::LEDGER_WENT_BACK,
+        ),
+        (
+            "a fresh ledger and a used sink",
+            World { mark: numbered(2), ..unused() },
+            Code::LEDGER_WENT_BACK,
+        ),
+        (
+            "a fresh ledger and a used acknowledgement",
+            World { view: SourceView { registration: acknowledged(2), ..view() }, ..unused() },
+            Code::LEDGER_WENT_BACK,
+        ),
+        (
+            "a fresh ledger and another ledger's sink",
+            World { mark: Some(Mark { ledger: ledger("other"), ..mark() }), ..unused() },
+            Code::SINK_OWNED,
+        ),
+        (
+            "new rules, a source that went back, and a sink that is not empty",
+            changed(|w| {
+                w.before = Some(Tail { rules: RulesNumber::new(1), ..tail() });
+                w.view.newest = at(49);
+            }),
+            Code::SOURCE_WENT_BACK,
+        ),
+        (
+            "new rules and an older mark",
+            changed(|w| {
+                w.before = Some(Tail { rules: RulesNumber::new(1), ..tail() });
+                w.mark = numbered(6);
+            }),
+            Code::SINK_WENT_BACK,
+        ),
+    ];
+    for (what, world, code) in table {
+        let step = opened(&world);
+        assert_eq!(
+            step.next,
+            Phase::Halted(Halted { code: code.clone(), since: NOW, before: world.before.clone() }),
+            "{what}"
+        );
+        assert_eq!(claims(&step), [&Claim::Broken(code)], "{what}");
+    }
+}
+
+/// A holder dies between an effect and its commit: what it did is one ahead of what is known.
+#[test]
+fn an_effect_whose_commit_is_missing_is_normal() {
+    let one_ahead = Some(registration(4, 50));
+    let table = [
+        ("nothing is ahead", world(), 7),
+        ("the batch was sent", changed(|w| w.mark = numbered(8)), 8),
+        ("the acknowledgement was stored", changed(|w| w.view.registration = one_ahead), 7),
+        (
+            "both",
+            changed(|w| {
+                w.mark = numbered(8);
+                w.view.registration = one_ahead;
+            }),
+            8,
+        ),
+        ("tombstones that were passed are gone", changed(|w| w.view.pruned = at(50)), 7),
+        ("the feed ends at the cursor", changed(|w| w.view.newest = at(50)), 7),
+    ];
+    for (what, world, number) in table {
+        let step = opened(&world);
+        let expected = Tail { mark: MarkNumber::new(number), ..tail() };
+        assert_eq!(step.next, tailing(expected), "{what}");
+        assert_eq!(step.writes, [LedgerWrite::Certify(Claim::Begun)], "{what}");
+    }
+}
+
+/// The very first start, also after one that died between its first effects and its first commit.
+#[test]
+fn a_fresh_ledger_begins_at_the_feeds_beginning() {
+    let table = [
+        ("nobody was here", unused(), 0, registration(0, 0)),
+        ("a batch was sent", World { mark: numbered(1), ..unused() }, 1, registration(0, 0)),
+        (
+            "it was acknowledged",
+            World {
+                view: SourceView { registration: Some(registration(1, 0)), ..view() },
+                ..unused()
+            },
+            0,
+            registration(1, 0),
+        ),
+    ];
+    for (what, world, number, registered) in table {
+        let step = opened(&world);
+        let fresh = Tail {
+            cursor: at(0),
+            floor: at(40),
+            mark: MarkNumber::new(number),
+            registered,
+            ..tail()
+        };
+        assert_eq!(step.next, tailing(fresh), "{what}");
+        assert_eq!(claims(&step), [&Claim::Begun], "{what}");
+    }
+}
+
+/// Rule 57 and X4: new rules deliver everything again; batches and acknowledgements count on.
+#[test]
+fn new_rules_begin_at_the_feeds_beginning() {
+    let old = Tail {
+        rules: RulesNumber::new(1),
+        claimed: Some(Claim::UpTo(moment(50))),
+        probe: Some(Probe { rows: 1, armed: true, lone_deaths: 3 }),
+        ..tail()
+    };
+    for (number, before) in [(7, opening(Some(old.clone()))), (8, tailing(old.clone()))] {
+        let seen = Opened { view: view(), mark: numbered(number) };
+        let step = on(before, Observation::Opened(seen));
+        let fresh = Tail { cursor: at(0), floor: at(50), mark: MarkNumber::new(number), ..tail() };
+        assert_eq!(step.next, tailing(fresh));
+        assert_eq!(claims(&step), [&Claim::Begun]);
+    }
+}
+
+/// An operator who has emptied the sink may begin anew whatever went back.
+#[test]
+fn new_rules_and_an_empty_sink_accept_every_source() {
+    let old = Some(Tail { rules: RulesNumber::new(1), ..tail() });
+    let views = [
+        SourceView { incarnation: incarnation("other"), ..view() },
+        SourceView { registration: None, ..view() },
+        SourceView { registration: Some(registration(9, 90)), ..view() },
+        SourceView { newest: at(3), pruned: at(0), ..view() },
+    ];
+    for view in views {
+        let step = opened(&World { before: old.clone(), view: view.clone(), mark: None });
+        let tail = tail_of(&step);
+        assert_eq!((step.next.name(), tail.cursor), ("tailing", at(0)), "{view:?}");
+        assert_eq!((&tail.feed, tail.mark), (&view.incarnation, MarkNumber::new(0)));
+        assert_eq!(
+            tail.registered.counter,
+            view.registration.map_or_else(|| RegistrationCounter::new(0), |r| r.counter,)
+        );
+    }
+}
+
+/// X17: tombstones that were gone before the first page, or that earlier rules had passed, are
+/// not missed; others are.
+#[test]
+fn only_tombstones_that_were_never_passed_are_missed() {
+    let pruned = |pruned| SourceView { pruned: at(pruned), ..view() };
+    let seen = |next, pruned_to| PageSeen {
+        next: at(next),
+        moment: None,
+        view: pruned(pruned_to),
+        ..page()
+    };
+    let name = |step: &Step<Phase>| step.next.name();
+
+    let new = World { view: SourceView { registration: None, ..pruned(40) }, ..unused() };
+    let step = opened(&new);
+    let step = on(step.next, Observation::Registered(registration(3, 0)));
+    // Between the first look and the acknowledgement, others had more of them removed.
+    let step = on(step.next, Observation::Page(seen(10, 45)));
+    let step = on(step.next, Observation::Page(seen(20, 45)));
+    assert_eq!((name(&step), tail_of(&step).cursor), ("tailing", at(20)));
+    assert_eq!(name(&on(step.next, Observation::Page(seen(30, 46)))), "halted");
+
+    let old = Tail { rules: RulesNumber::new(1), ..tail() };
+    let step = opened(&World { before: Some(old), ..world() });
+    let step = on(step.next, Observation::Page(seen(10, 50)));
+    // An acknowledgement of the old cursor was still on the way.
+    let step = on(step.next, Observation::Page(seen(20, 50)));
+    assert_eq!((name(&step), tail_of(&step).cursor), ("tailing", at(20)));
+    assert_eq!(name(&on(step.next, Observation::Page(seen(30, 51)))), "halted");
+}

@@ -1,0 +1,67 @@
+//! The stored form of the phases: a ledger that was written by an older program is read by a newer.
+
+use super::*;
+
+fn full() -> Tail {
+    Tail {
+        floor: at(30),
+        claimed: Some(Claim::UpTo(moment(50))),
+        probe: Some(Probe { rows: 8, armed: true, lone_deaths: 1 }),
+        ..tail()
+    }
+}
+
+#[test]
+fn the_stored_form_is_a_promise() {
+    let begun = Tail { claimed: Some(Claim::Begun), ..tail() };
+    let broken = Tail { claimed: Some(Claim::Broken(Code::CAPTURE_FILLING)), ..tail() };
+    let table = [
+        (Phase::START, r#"{"phase":"opening","before":null}"#),
+        (
+            opening(Some(tail())),
+            concat!(
+                r#"{"phase":"opening","before":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
+                r#""claimed":null,"mark":7,"registered":{"counter":3,"cursor":40},"#,
+                r#""registered_at":100000,"probe":null}}"#,
+            ),
+        ),
+        (
+            tailing(full()),
+            concat!(
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":30,"#,
+                r#""claimed":{"up_to":50},"mark":7,"registered":{"counter":3,"cursor":40},"#,
+                r#""registered_at":100000,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+            ),
+        ),
+        (
+            tailing(begun),
+            concat!(
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
+                r#""claimed":"begun","mark":7,"registered":{"counter":3,"cursor":40},"#,
+                r#""registered_at":100000,"probe":null}}"#,
+            ),
+        ),
+        (
+            tailing(broken),
+            concat!(
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
+                r#""claimed":{"broken":"CAPTURE_FILLING"},"mark":7,"#,
+                r#""registered":{"counter":3,"cursor":40},"registered_at":100000,"probe":null}}"#,
+            ),
+        ),
+        (halted(None), r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null}"#),
+        (
+            halted(Some(full())),
+            concat!(
+                r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":{"rules":2,"#,
+                r#""feed":"feed","cursor":50,"floor":30,"claimed":{"up_to":50},"mark":7,"#,
+                r#""registered":{"counter":3,"cursor":40},"registered_at":100000,"#,
+                r#""probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+            ),
+        ),
+    ];
+    for (phase, text) in table {
+        assert_eq!(serde_json::to_string(&phase).expect("a phase is JSON"), text);
+        assert_eq!(serde_json::from_str::<Phase>(text).expect("a phase"), phase);
+    }
+}
