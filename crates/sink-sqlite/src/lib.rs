@@ -5,6 +5,7 @@
 
 mod columns;
 mod delivery;
+mod file;
 mod json;
 mod mark;
 mod sink;

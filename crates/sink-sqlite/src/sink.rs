@@ -1,18 +1,21 @@
 //! The sink's port over a mirror: one connection writes, another reads beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Mutex;
 use truekeep_core::Key;
-use truekeep_core::failure::PortError;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
     Applied, Batch, Capabilities, Confirmation, Entry, Listing, Mark, Memory, Receipt, Sink,
 };
 use truekeep_sqlite::{Access, Database, Options, Role};
 
 use crate::delivery::{key, rank};
+use crate::file::FileIdentity;
 use crate::spec::MirrorSpec;
 use crate::statements::Statements;
 use crate::structure::Mirror;
@@ -20,9 +23,28 @@ use crate::structure::Mirror;
 /// A mirror in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteSink {
+    path: PathBuf,
+    busy: Duration,
+    mirror: Arc<Mirror>,
+    connections: Mutex<Connections>,
+}
+
+/// What is open, and the file that it is open on.
+#[derive(Debug, Clone)]
+struct Connections {
+    file: Option<FileIdentity>,
     writer: Database,
     reader: Database,
-    mirror: Arc<Mirror>,
+}
+
+impl Connections {
+    async fn open(path: &Path, busy: Duration) -> Result<Self, PortError> {
+        let options = Options { role: Role::Sink, access: Access::Own, busy };
+        // The writer first: it makes the file.
+        let writer = Database::open(path, options).await?;
+        let reader = Database::open(path, Options { access: Access::ReadOnly, ..options }).await?;
+        Ok(Self { file: FileIdentity::at(path), writer, reader })
+    }
 }
 
 impl SqliteSink {
@@ -33,21 +55,39 @@ impl SqliteSink {
     /// Class Halted with `CONFIG_INVALID` if no such table can be, and what the file answers.
     pub async fn open(path: &Path, spec: MirrorSpec, busy: Duration) -> Result<Self, PortError> {
         spec.check()?;
-        let options = Options { role: Role::Sink, access: Access::Own, busy };
-        // The writer first: it makes the file.
-        let writer = Database::open(path, options).await?;
-        let reader = Database::open(path, Options { access: Access::ReadOnly, ..options }).await?;
+        let connections = Mutex::new(Connections::open(path, busy).await?);
         let sql = Statements::of(&spec);
-        Ok(Self { writer, reader, mirror: Arc::new(Mirror { spec, sql }) })
+        Ok(Self { path: path.into(), busy, mirror: Arc::new(Mirror { spec, sql }), connections })
     }
 
-    /// Whether the mirror's table is there. Makes nothing.
+    /// Whether the mirror's table is there. Makes nothing in it.
     ///
     /// # Errors
     /// Class Halted with `MIRROR_MISMATCH` if what is there does not fit the rules.
     pub async fn inspect(&self) -> Result<bool, PortError> {
         let mirror = Arc::clone(&self.mirror);
-        self.reader.call("inspect the mirror", move |db| mirror.inspect(db)).await
+        let reader = self.looked_anew().await?.reader;
+        reader.call("inspect the mirror", move |db| mirror.inspect(db)).await
+    }
+
+    /// The connections, opened again if the path has another file now. Only for those who look
+    /// at the mirror anew: a batch must not go on in a file that may be older.
+    async fn looked_anew(&self) -> Result<Connections, PortError> {
+        let mut connections = self.connections.lock().await;
+        if connections.file != FileIdentity::at(&self.path) {
+            *connections = Connections::open(&self.path, self.busy).await?;
+        }
+        Ok(connections.clone())
+    }
+
+    /// The connections, if the path has the file still that they are open on.
+    async fn unchanged(&self, operation: &'static str) -> Result<Connections, PortError> {
+        let connections = self.connections.lock().await;
+        if connections.file == FileIdentity::at(&self.path) {
+            return Ok(connections.clone());
+        }
+        let error = PortError::new(operation, FailureClass::Halted, Code::SINK_WENT_BACK);
+        Err(error.detail(format!("{} was replaced or removed", self.path.display())))
     }
 }
 
@@ -67,7 +107,8 @@ impl Sink for SqliteSink {
 
     async fn prepare(&self) -> Result<(), PortError> {
         let mirror = Arc::clone(&self.mirror);
-        self.writer.call("prepare the mirror", move |db| mirror.prepare(db)).await
+        let writer = self.looked_anew().await?.writer;
+        writer.call("prepare the mirror", move |db| mirror.prepare(db)).await
     }
 
     async fn mark(&self) -> Result<Option<Mark>, PortError> {
@@ -77,16 +118,19 @@ impl Sink for SqliteSink {
             let snapshot = db.transaction()?;
             Ok(mirror.mark(&snapshot)?.map(|stored| stored.mark))
         };
-        self.reader.call("read the mark", read).await
+        self.looked_anew().await?.reader.call("read the mark", read).await
     }
 
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
         let mirror = Arc::clone(&self.mirror);
-        self.writer.call("write a batch", move |db| mirror.apply(db, &batch)).await
+        const OPERATION: &str = "write a batch";
+        let writer = self.unchanged(OPERATION).await?.writer;
+        writer.call(OPERATION, move |db| mirror.apply(db, &batch)).await
     }
 
-    /// Always: the commit of [`Sink::apply`] was synced.
+    /// The commit of [`Sink::apply`] was synced, so only a file that went away loses it.
     async fn confirm(&self, _receipt: &Receipt) -> Result<Confirmation, PortError> {
+        self.unchanged("confirm a batch").await?;
         Ok(Confirmation::Confirmed)
     }
 
@@ -108,7 +152,8 @@ impl Sink for SqliteSink {
             entries.truncate(limit as usize);
             Ok(Listing { entries, end })
         };
-        self.reader.call("list the mirror", list).await
+        const OPERATION: &str = "list the mirror";
+        self.unchanged(OPERATION).await?.reader.call(OPERATION, list).await
     }
 }
 

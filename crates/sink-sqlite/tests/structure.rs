@@ -91,7 +91,7 @@ async fn table_of_somebody_else_is_never_taken_over() {
 async fn column_that_differs_is_named() {
     let (_folder, path) = file();
     let spec = mapped("m", &[("a", "INTEGER"), ("b", "TEXT")]);
-    prepared(&path, &spec).await;
+    assert!(prepared(&path, &spec).await.inspect().await.expect("it fits"));
     for (columns, told) in [
         (&[("a", ""), ("c", "")][..], "column 5 is `b` (without a type), not `c`"),
         (&[("a", "")], "it has column `b` (without a type) too many"),
@@ -174,6 +174,7 @@ async fn mirror_that_was_never_made_has_no_mark_and_no_listing() {
     let (_folder, path) = file();
     let sink = open(&path, &mapped("m", &[("a", "")])).await;
     assert_eq!(sink.mark().await.expect("read"), None);
+    assert!(!sink.inspect().await.expect("it can be told"));
     let error = sink.list(None, 10).await.expect_err("there is no table");
     assert_eq!((error.class, error.code), (FailureClass::Halted, Code::MIRROR_MISMATCH));
 }

@@ -55,6 +55,10 @@ fn batch(number: u64, keys: std::ops::Range<u64>, bytes: usize) -> Batch {
     }
 }
 
+async fn writer(sink: &SqliteSink) -> Database {
+    sink.connections.lock().await.writer.clone()
+}
+
 async fn number(sink: &SqliteSink) -> u64 {
     sink.mark().await.expect("read").map_or(0, |mark| mark.number.get())
 }
@@ -69,8 +73,9 @@ async fn full_disk_leaves_nothing_of_a_batch() {
     let sink = open(&file.path).await;
     sink.prepare().await.expect("prepared");
     sink.apply(batch(1, 0..10, 10)).await.expect("applied");
+    let writer = writer(&sink).await;
     let limit = |pages: u32| {
-        sink.writer.call("limit the file", move |db| {
+        writer.call("limit the file", move |db| {
             Ok(db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
         })
     };
@@ -105,9 +110,9 @@ async fn read_only_file_needs_an_operator() {
     let sink = open(&file.path).await;
     sink.prepare().await.expect("prepared");
     // As a file without the right to write it answers, also to a privileged user.
-    let refuse = |on: bool| {
-        sink.writer.call("set", move |db| Ok(db.pragma_update(None, "query_only", on)?))
-    };
+    let writer = writer(&sink).await;
+    let refuse =
+        |on: bool| writer.call("set", move |db| Ok(db.pragma_update(None, "query_only", on)?));
     refuse(true).await.expect("set");
     let error = sink.apply(batch(1, 0..3, 10)).await.expect_err("read-only");
     assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_UNAVAILABLE));
@@ -139,7 +144,8 @@ async fn record_too_big_for_sqlite_is_refused_alone() {
     let file = file();
     let sink = open(&file.path).await;
     sink.prepare().await.expect("prepared");
-    sink.writer
+    writer(&sink)
+        .await
         .call("limit values", |db| {
             Ok(db.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 10_000).map(drop)?)
         })
@@ -153,4 +159,46 @@ async fn record_too_big_for_sqlite_is_refused_alone() {
         "{applied:?}"
     );
     assert_eq!((number(&sink).await, count(&sink).await), (1, 2));
+}
+
+/// Rule 124: a file that was removed or replaced under the open sink takes no more batches and
+/// confirms none; who looks anew sees the file that is there.
+#[tokio::test]
+async fn file_that_was_replaced_is_noticed() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    sink.apply(batch(1, 0..3, 10)).await.expect("applied");
+    let backup = file.path.with_extension("backup");
+    let aside = Connection::open(&file.path).expect("opened");
+    aside.execute("VACUUM INTO ?1", [backup.to_str().expect("a path")]).expect("backed up");
+    let applied = sink.apply(batch(2, 3..6, 10)).await.expect("applied");
+    drop(aside);
+    let remove = || {
+        std::fs::remove_file(&file.path).expect("removed");
+        for end in ["-wal", "-shm"] {
+            // The last connection to close may have removed it.
+            let _ = std::fs::remove_file(file.path.with_extension(format!("db{end}")));
+        }
+    };
+    remove();
+    for _ in 0..2 {
+        let sent = sink.apply(batch(3, 6..9, 10)).await.map(drop);
+        let confirmed = sink.confirm(&applied.receipt).await.map(drop);
+        let listed = sink.list(None, 10).await.map(drop);
+        for answer in [sent, confirmed, listed] {
+            let error = answer.expect_err("the file is gone");
+            assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_WENT_BACK));
+        }
+        // The second time, an older file stands in its place.
+        if !file.path.exists() {
+            std::fs::copy(&backup, &file.path).expect("restored");
+        }
+    }
+    assert_eq!((number(&sink).await, count(&sink).await), (1, 3));
+    remove();
+    assert_eq!(number(&sink).await, 0);
+    sink.prepare().await.expect("prepared anew");
+    sink.apply(batch(1, 0..3, 10)).await.expect("applied");
+    assert_eq!((number(&sink).await, count(&sink).await), (1, 3));
 }
