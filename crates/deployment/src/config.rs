@@ -100,8 +100,10 @@ pub struct PipelineConfig {
     pub source: String,
     /// The table it follows.
     pub table: String,
-    /// The columns that identify a record.
+    /// The columns that identify a record; empty for the table's primary key.
     pub key: Vec<String>,
+    /// Whether key columns may have the collations NOCASE and RTRIM: keys are then folded.
+    pub normal_form: bool,
     /// How a record becomes a document.
     pub document: DocumentConfig,
     /// The SQL condition that a row must meet.
@@ -126,7 +128,7 @@ pub enum DocumentConfig {
     Columns(Vec<String>),
     /// What a query makes; these of its columns hold JSON.
     Sql {
-        /// One select with the key columns.
+        /// A select of one row, its key bound by name (`:id`) or by place (`?1`).
         query: String,
         /// Columns whose text is JSON.
         json: Vec<String>,
@@ -149,7 +151,7 @@ pub enum WatchConfig {
         table: String,
         /// The record's columns that point to it.
         via: Vec<String>,
-        /// The columns they point to.
+        /// The columns they point to; empty for its primary key.
         references: Vec<String>,
     },
 }

@@ -1,5 +1,7 @@
 //! Why a command could not do its work: what is printed, what to do, and how the process exits.
 
+use std::error::Error;
+
 use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
@@ -74,10 +76,11 @@ impl Trouble {
     pub fn message(&self) -> String {
         let text = match self {
             Self::Config(invalid) => match invalid.problems() {
+                [one] if one.span.is_none() => one.message.clone(),
                 [one] => format!("{}: {}", invalid.path().display(), one.message),
                 all => format!("{} has {} problems", invalid.path().display(), all.len()),
             },
-            Self::Port(error) => error.chain(),
+            Self::Port(error) => chain(error),
             Self::Usage(message, _) => message.clone(),
             Self::File(_, cause) => format!("{self}: {cause}"),
         };
@@ -115,6 +118,23 @@ impl Trouble {
             },
         }
     }
+}
+
+/// A port's failure with its causes, but for those that only repeat what was said.
+pub fn chain(error: &PortError) -> String {
+    let mut text = error.to_string();
+    let mut said = text.clone();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !words.contains(&said) && !said.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+            said = words;
+        }
+        cause = inner.source();
+    }
+    text
 }
 
 /// What the registry says to do about a code.

@@ -16,6 +16,7 @@ use crate::clock::SystemClock;
 use crate::config::{Config, PipelineConfig};
 use crate::entropy::RandomEntropy;
 use crate::status::LedgerPorts;
+use crate::trouble::chain;
 use crate::wiring::{Wired, open_pipeline};
 
 /// What workers are made of.
@@ -109,7 +110,7 @@ impl<'c> Workshop<'c> {
             for (pipeline, error) in &refused {
                 let trouble = Happening::Trouble {
                     code: error.code.clone(),
-                    text: error.chain(),
+                    text: chain(error),
                     again_in: limits::HALTED_RECHECK,
                 };
                 self.observer.happened(&ScopeId::whole(pipeline.name.clone()), &trouble);

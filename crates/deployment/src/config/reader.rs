@@ -168,6 +168,15 @@ impl<'t> Reader<'t> {
         }
     }
 
+    pub fn boolean(&self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        let found = value.get_ref().as_bool();
+        if found.is_none() {
+            self.gather.mistyped(key, value, "true or false");
+        }
+        found
+    }
+
     pub fn integer(&self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
         let value = self.value(key)?;
         let Some(integer) = value.get_ref().as_integer() else {
@@ -244,7 +253,7 @@ impl<'t> Reader<'t> {
 pub fn nearest<'n>(written: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
     let distance = |name: &str| strsim::damerau_levenshtein(written, name);
     let near = known.clone().min_by_key(|name| distance(name));
-    match near.filter(|name| distance(name) <= (written.len() / 3).max(1)) {
+    match near.filter(|name| distance(name) <= written.len().div_ceil(3)) {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
             let known: Vec<_> = known.collect();

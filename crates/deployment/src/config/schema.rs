@@ -11,6 +11,7 @@ pub(super) const PIPELINE: &[&str] = &[
     "source",
     "table",
     "key",
+    "normal_form",
     "document",
     "live_when",
     "watch",

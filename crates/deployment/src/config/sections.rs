@@ -46,8 +46,7 @@ pub(super) fn read(
         });
         return Err(InvalidConfig::new(path, text, problems.collect()));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let gather = Gather::new(folder.unwrap_or(Path::new(".")), environment);
+    let gather = Gather::new(path.parent().unwrap_or(Path::new("")), environment);
     let file = Reader::new(&gather, "", root.span(), root.get_ref(), schema::FILE);
     let sources = named(&file, "source", schema::SOURCE, source);
     let sinks = named(&file, "sink", schema::SINK, sink);
@@ -183,13 +182,10 @@ fn pipeline(
     // Each part is read before any is missed, so that all problems are told.
     let followed = table.required("table", "name the table to follow");
     let followed = followed.and_then(|found| filled(table, "table", found));
-    if table.value("key").is_none() {
-        table.missing("key", "name the column or columns that identify a record");
-    }
-    let key = table.names("key");
+    let key = optional(table, "key", Reader::names);
+    let normal_form = optional(table, "normal_form", Reader::boolean);
     let document = document(table);
-    let live_when = table.text("live_when");
-    let live_when = live_when.map(|found| filled(table, "live_when", found));
+    let live_when = optional(table, "live_when", |table, key| filled(table, key, table.text(key)?));
     let watch: Vec<_> = table.list("watch", schema::WATCH).iter().map(watch).collect();
     let page_rows = table.integer("page_rows", 1..=PAGE_ROWS_MAX).unwrap_or(PAGE_ROWS);
     let document_max = table.parsed("document_max", quantity::size).unwrap_or(DOCUMENT_BYTES_MAX);
@@ -198,9 +194,10 @@ fn pipeline(
         name: parsed.ok()?,
         source: source.value,
         table: followed?.value,
-        key: key?.value,
+        key: key?.map_or_else(Vec::new, |found| found.value),
+        normal_form: normal_form?.unwrap_or(false),
         document: document?,
-        live_when: live_when.map_or(Some(None), |found| Some(Some(found?.value)))?,
+        live_when: live_when?.map(|found| found.value),
         watch: watch.into_iter().collect::<Option<_>>()?,
         sink: sink.value,
         page_rows,
@@ -218,11 +215,10 @@ fn document(table: &Reader<'_>) -> Option<DocumentConfig> {
         }
         DeValue::Table(_) => {
             let document = table.table("document", schema::DOCUMENT)?;
-            let query = document.required("sql", "write one select with the key columns")?;
-            let json = match document.value("json") {
-                Some(_) => document.names("json")?.value,
-                None => Vec::new(),
-            };
+            let query = document
+                .required("sql", "write a select of one row by its key, as in `WHERE id = :id`")?;
+            let json = optional(&document, "json", Reader::names)?;
+            let json = json.map_or_else(Vec::new, |found| found.value);
             let query = filled(&document, "sql", query)?.value;
             Some(DocumentConfig::Sql { query, json })
         }
@@ -240,23 +236,20 @@ fn watch(table: &Reader<'_>) -> Option<WatchConfig> {
         (true, false, false) => {
             Some(WatchConfig::Child { key: table.names("key")?.value, table: name?.value })
         }
-        (false, true, true) => {
-            let (via, references) = (table.names("via")?, table.names("references")?);
-            if via.value.len() != references.value.len() {
+        (false, true, _) => {
+            let via = table.names("via")?;
+            let references = optional(table, "references", Reader::names)?;
+            if references.as_ref().is_some_and(|names| via.value.len() != names.value.len()) {
                 let message = format!("`via` and `references` differ in length in {}", table.name);
-                table.gather.problem(
-                    &references.span,
-                    message,
-                    "name as many columns on each side",
-                );
+                table.gather.problem(&via.span, message, "name as many columns on each side");
                 return None;
             }
-            let (via, references) = (via.value, references.value);
-            Some(WatchConfig::Parent { table: name?.value, via, references })
+            let references = references.map_or_else(Vec::new, |found| found.value);
+            Some(WatchConfig::Parent { table: name?.value, via: via.value, references })
         }
         _ => {
             let remedy = "write { table, key } for rows that belong to a record, or \
-                { table, via, references } for a row that records point to";
+                { table, via } for a row that records point to";
             let message = format!("`{}` names neither a child nor a parent", table.name);
             table.gather.problem(&table.span, message, remedy);
             None
@@ -277,6 +270,18 @@ fn worker(file: &Reader<'_>) -> Option<WorkerConfig> {
     };
     worker.listen = table.parsed("listen", address).unwrap_or(worker.listen);
     Some(worker)
+}
+
+/// A key that may be left out: `Some(None)` if it is, `None` if it has a problem.
+fn optional<'t, T>(
+    table: &Reader<'t>,
+    key: &'static str,
+    read: impl FnOnce(&Reader<'t>, &'static str) -> Option<T>,
+) -> Option<Option<T>> {
+    match table.value(key) {
+        None => Some(None),
+        Some(_) => read(table, key).map(Some),
+    }
 }
 
 fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Option<Found<String>> {

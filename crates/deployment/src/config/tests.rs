@@ -69,6 +69,7 @@ fn the_example_states_the_defaults() {
     let products = example.pipeline("products").expect("there");
     let cities = least.pipeline("cities").expect("there");
     assert_eq!(products.page_rows, cities.page_rows);
+    assert_eq!(products.normal_form, cities.normal_form);
     assert_eq!(products.document_max, cities.document_max);
     assert_eq!(example.worker, least.worker);
     assert_eq!(example.ledger, least.ledger);
@@ -86,6 +87,12 @@ fn paths_are_seen_from_the_configuration() {
     let absolute = GOOD.replace("sqlite:app.db", "sqlite:///srv/app.db");
     let config = Config::parse(path, &absolute, &environment).expect("good");
     assert_eq!(config.sources["app"].location.path(), Path::new("/srv/app.db"));
+}
+
+#[test]
+fn a_key_that_is_left_out_is_the_primary_key() {
+    let config = parse(&GOOD.replace("key = \"id\"\n", "")).expect("good");
+    assert!(config.pipelines[0].key.is_empty());
 }
 
 #[test]
@@ -147,7 +154,7 @@ fn a_value_of_another_form_names_the_form() {
             ("key = \"id\"", "key = []"),
             ("key = \"id\"", "key = [\"id\", \"id\"]"),
             ("key = \"id\"", "key = { a = 1 }"),
-            ("key = \"id\"\n", ""),
+            ("key = \"id\"", "key = \"id\"\nnormal_form = \"yes\""),
             ("key = \"id\"", "key = \"id\"\ndocument = \"id\""),
             ("key = \"id\"", "key = \"id\"\ndocument = { json = [\"a\"] }"),
             ("key = \"id\"", "key = \"id\"\nwatch = [{ table = \"names\" }]"),

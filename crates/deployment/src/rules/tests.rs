@@ -37,11 +37,11 @@ fn the_text_of_rules_has_a_promised_form() {
     let rules = rules("", "");
     assert_eq!(
         rules.text,
-        r#"{"form":1,"table":"cities","key":["id"],"document":["id","name"],"live_when":null,"watch":[],"sink":{"kind":"sqlite","table":"cities","layout":"columns"},"source":["id INTEGER"]}"#
+        r#"{"form":1,"table":"cities","key":["id"],"normal_form":false,"document":["id","name"],"live_when":null,"watch":[],"sink":{"kind":"sqlite","table":"cities","layout":"columns"},"source":["id INTEGER"]}"#
     );
     assert_eq!(
         rules.fingerprint.as_str(),
-        "9425fae092f9a9cde7f95f1d72dcd1eeb4d4f1dcdb3f94cc6624c21f0c300279"
+        "f3641b2c4119405c15b5863ba8eaed546176eae9b419e1d5fc92e322ff6370ad"
     );
 }
 
@@ -54,6 +54,7 @@ fn whatever_decides_a_document_changes_the_fingerprint() {
         ("[\"id\", \"name\"]", "[\"name\", \"id\"]"),
         ("document = [\"id\", \"name\"]\n", ""),
         ("document = [\"id\", \"name\"]", "document = { sql = \"SELECT 1\" }"),
+        ("key = \"id\"", "key = \"id\"\nnormal_form = true"),
         ("key = \"id\"", "key = \"id\"\nlive_when = \"a\""),
         ("key = \"id\"", "key = \"id\"\nwatch = [{ table = \"n\", key = \"c\" }]"),
         ("db\"\ntable = \"cities\"", "db\"\ntable = \"towns\""),

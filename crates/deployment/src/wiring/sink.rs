@@ -83,6 +83,7 @@ pub async fn check_sink(
             return Ok(SinkCheck::ToBeMade);
         }
     }
-    let there = SqliteSink::open(path, spec(sink, source), BUSY_MAX).await?.inspect().await?;
+    let opened = SqliteSink::open(path, spec(sink, source), BUSY_MAX).await?;
+    let there = opened.mark().await?.is_some();
     Ok(if there { SinkCheck::Fits } else { SinkCheck::ToBeMade })
 }
