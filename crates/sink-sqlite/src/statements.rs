@@ -3,7 +3,7 @@
 use crate::spec::{Layout, MirrorSpec};
 
 macro_rules! statements {
-    ($($name:ident: $file:literal;)*) => {
+    ($($name:ident: $template:expr;)*) => {
         /// Every statement of a mirror.
         #[derive(Debug)]
         pub(crate) struct Statements {
@@ -14,7 +14,7 @@ macro_rules! statements {
             /// Puts the names of a mirror in.
             pub(crate) fn of(spec: &MirrorSpec) -> Self {
                 let names = Names::of(spec);
-                Self { $($name: names.put_into(include_str!($file)),)* }
+                Self { $($name: names.put_into($template),)* }
             }
 
             #[cfg(test)]
@@ -26,25 +26,25 @@ macro_rules! statements {
 }
 
 statements! {
-    create_mirror: "../sql/mirror/create.sql";
-    survey: "../sql/mirror/survey.sql";
-    columns: "../sql/mirror/columns.sql";
-    any_record: "../sql/mirror/any.sql";
-    find_record: "../sql/mirror/find.sql";
-    add_record: "../sql/mirror/add.sql";
-    put_record: "../sql/mirror/put.sql";
-    drop_record: "../sql/mirror/drop.sql";
-    list_records: "../sql/mirror/list.sql";
-    create_tombstones: "../sql/tombstone/create.sql";
-    remove_tombstones: "../sql/tombstone/remove.sql";
-    any_tombstone: "../sql/tombstone/any.sql";
-    find_tombstone: "../sql/tombstone/find.sql";
-    put_tombstone: "../sql/tombstone/put.sql";
-    drop_tombstone: "../sql/tombstone/drop.sql";
-    create_mark: "../sql/mark/create.sql";
-    remove_mark: "../sql/mark/remove.sql";
-    read_mark: "../sql/mark/read.sql";
-    write_mark: "../sql/mark/write.sql";
+    create_mirror: include_str!("../sql/mirror/create.sql");
+    survey: include_str!("../sql/mirror/survey.sql");
+    columns: include_str!("../sql/mirror/columns.sql");
+    any_record: include_str!("../sql/mirror/any.sql");
+    find_record: include_str!("../sql/mirror/find.sql");
+    add_record: include_str!("../sql/mirror/add.sql");
+    put_record: include_str!("../sql/mirror/put.sql");
+    drop_record: include_str!("../sql/mirror/drop.sql");
+    list_records: include_str!("../sql/mirror/list.sql");
+    create_tombstones: include_str!("../sql/tombstone/create.sql");
+    remove_tombstones: include_str!("../sql/tombstone/remove.sql");
+    any_tombstone: include_str!("../sql/tombstone/any.sql");
+    find_tombstone: include_str!("../sql/tombstone/find.sql");
+    put_tombstone: include_str!("../sql/tombstone/put.sql");
+    drop_tombstone: include_str!("../sql/tombstone/drop.sql");
+    create_mark: include_str!("../sql/mark/create.sql");
+    remove_mark: include_str!("../sql/mark/remove.sql");
+    read_mark: include_str!("../sql/mark/read.sql");
+    write_mark: include_str!("../sql/mark/write.sql");
 }
 
 /// The table that remembers a mirror's deletions.
