@@ -143,6 +143,10 @@ codes! {
         "A record still differs after it was repaired.",
         "Something else writes the sink, or the sink changes what it is given.",
         "Compare both sides by hand; then `truekeep parked retry`.";
+    NOT_WORKED_ON:
+        "No worker works on this pipeline.",
+        "The worker is only starting, hangs in a database or a sink, or is cut off from the ledger.",
+        "Wait for one lease; if it stays, look at the worker's log and start the worker again.";
     PIPELINE_UNKNOWN:
         "The ledger does not know this pipeline.",
         "Its rules were never put in force in this ledger, or the name is misspelt.",

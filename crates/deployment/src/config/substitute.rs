@@ -32,6 +32,13 @@ impl Hidden {
     fn remember(&mut self, value: &str, written: &str) {
         if value.len() >= HIDDEN_BYTES_MIN {
             self.0.push((value.to_owned(), written.to_owned()));
+            // As it looks inside a quoted text: in JSON, and in a log for people.
+            for quoted in [serde_json::Value::from(value).to_string(), format!("{value:?}")] {
+                let inside = &quoted[1..quoted.len() - 1];
+                if inside != value {
+                    self.0.push((inside.to_owned(), written.to_owned()));
+                }
+            }
             // The longest first: one value may be a part of another.
             self.0.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         }
