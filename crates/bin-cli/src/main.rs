@@ -65,8 +65,10 @@ fn failed(trouble: &Trouble, out: Output, config: Option<&Config>) -> Failed {
         report.message = config.redact(&report.message);
     }
     let shown = match trouble {
-        Trouble::Config(invalid) => Some(invalid.render(out.colour())),
-        Trouble::Port(_) | Trouble::Usage(..) | Trouble::File(..) => None,
+        Trouble::Config(invalid) if invalid.problems().iter().any(|p| p.span.is_some()) => {
+            Some(invalid.render(out.colour()))
+        }
+        Trouble::Config(_) | Trouble::Port(_) | Trouble::Usage(..) | Trouble::File(..) => None,
     };
     (report, shown)
 }

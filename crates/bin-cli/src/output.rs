@@ -64,8 +64,12 @@ impl Output {
             (false, Some(shown)) => writeln!(err, "{shown}"),
             (false, None) => {
                 let TroubleReport { message, hint, code, .. } = report;
-                writeln!(err, "error: {message}")
-                    .and_then(|()| writeln!(err, "hint: {hint} (`truekeep explain {code}`)"))
+                // What is wrong with a command line needs no registry.
+                let more = match code.as_str() {
+                    "CONFIG_INVALID" => String::new(),
+                    code => format!(" (`truekeep explain {code}`)"),
+                };
+                writeln!(err, "error: {message}\nhint: {hint}{more}")
             }
         };
     }

@@ -219,6 +219,13 @@ impl Config {
         self.sources.get(&pipeline.source).expect("a checked pipeline has a source")
     }
 
+    /// Whether two pipelines follow one table of one file, and so share its feed.
+    pub fn share_feed(&self, one: &PipelineConfig, other: &PipelineConfig) -> bool {
+        let file = |pipeline| self.source_of(pipeline).location.canonical();
+        one.table.eq_ignore_ascii_case(&other.table)
+            && (one.source == other.source || file(one) == file(other))
+    }
+
     /// The sink of a pipeline.
     ///
     /// # Panics

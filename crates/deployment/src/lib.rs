@@ -10,6 +10,7 @@ pub mod config;
 pub mod coverage;
 pub mod diff;
 pub mod entropy;
+pub mod init;
 pub mod rules;
 pub mod status;
 pub mod trouble;

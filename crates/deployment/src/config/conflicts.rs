@@ -11,8 +11,12 @@ use super::{LedgerConfig, Location, PipelineConfig, SinkConfig};
 
 /// Checks the whole; what can be used but is likely not meant is returned.
 pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
-    let mut targets = BTreeMap::new();
+    let (mut targets, mut feeds) = (BTreeMap::new(), BTreeMap::new());
     for (pipeline, at) in &parts.pipelines {
+        if let Some((_, Some(source))) = parts.sources.get(&pipeline.source) {
+            let feed = (source.location.canonical(), pipeline.table.to_ascii_lowercase());
+            one_feed(gather, pipeline, feeds.entry(feed).or_insert(pipeline));
+        }
         if let Some((_, Some(sink))) = parts.sinks.get(&pipeline.sink) {
             let first = *targets.entry(target(sink)).or_insert(&pipeline.name);
             if *first != pipeline.name {
@@ -32,6 +36,16 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
 /// A table by file and name; SQLite's names are equal in any case of ASCII letters.
 fn target(sink: &SinkConfig) -> (PathBuf, String) {
     (sink.location.canonical(), sink.table.to_ascii_lowercase())
+}
+
+/// A table has one feed, whose keys are made in one way.
+fn one_feed(gather: &Gather<'_>, pipeline: &PipelineConfig, first: &PipelineConfig) {
+    if (&pipeline.key, pipeline.normal_form) != (&first.key, first.normal_form) {
+        let (one, other, table) = (&first.name, &pipeline.name, &pipeline.table);
+        let message = format!("`{one}` and `{other}` identify records of `{table}` differently");
+        let remedy = "give all pipelines of a table the same `key` and `normal_form`";
+        gather.problem(&pipeline.span, message, remedy);
+    }
 }
 
 fn own_table(

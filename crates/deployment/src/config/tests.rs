@@ -184,11 +184,14 @@ fn two_writers_of_one_place_are_refused() {
     };
     let other =
         "[sink.other]\nkind = \"sqlite\"\nurl = \"sqlite:./mirror.db\"\ntable = \"CITIES\"\n\n";
+    let another_key = second("other", &other.replace("CITIES", "towns"))
+        .replace("table = \"towns\"\nkey = \"id\"", "table = \"Cities\"\nkey = \"name\"");
     insta::assert_snapshot!(
         "conflicts",
         all(&[
             ("[pipeline.cities]", &second("mirror", "")),
             ("[pipeline.cities]", &second("other", other)),
+            ("[pipeline.cities]", &another_key),
             ("sqlite:mirror.db", "sqlite:app.db"),
             ("sqlite:mirror.db", "sqlite:truekeep.db"),
             ("sqlite:app.db", "sqlite:truekeep.db"),

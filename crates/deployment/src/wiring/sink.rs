@@ -84,6 +84,6 @@ pub async fn check_sink(
         }
     }
     let opened = SqliteSink::open(path, spec(sink, source), BUSY_MAX).await?;
-    let there = opened.mark().await?.is_some();
+    let there = opened.inspect().await?;
     Ok(if there { SinkCheck::Fits } else { SinkCheck::ToBeMade })
 }

@@ -1,11 +1,14 @@
 //! Sources: a table of a SQLite database.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch, introspect};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Feed, Records};
 
-use crate::config::{Config, PipelineConfig};
+use super::BUSY_MAX;
+use crate::config::{Config, DocumentConfig, PipelineConfig, WatchConfig};
 use crate::rules::Rules;
 
 /// The source's side of a pipeline.
@@ -28,12 +31,86 @@ pub struct SourcePorts {
 /// # Errors
 /// The source's.
 pub async fn open_source(
-    _config: &Config,
-    _pipeline: &PipelineConfig,
+    config: &Config,
+    pipeline: &PipelineConfig,
 ) -> Result<SourcePorts, PortError> {
-    Err(PortError::new(
-        "x",
-        truekeep_core::failure::FailureClass::Halted,
-        truekeep_core::code::Code::UNEXPECTED,
-    ))
+    let location = &config.source_of(pipeline).location;
+    let source = SqliteSource::open(location.path(), spec(config, pipeline), BUSY_MAX).await?;
+    let columns = source.shape().into_iter().map(|column| (column.name, column.declared_type));
+    let rules = Rules::of(pipeline, config.sink_of(pipeline), &source.fingerprint_parts());
+    let columns = columns.collect();
+    let source = Arc::new(source);
+    Ok(SourcePorts {
+        feed: Arc::clone(&source) as Arc<dyn Feed>,
+        records: Arc::clone(&source) as Arc<dyn Records>,
+        capture: source,
+        columns,
+        rules,
+    })
+}
+
+fn spec(config: &Config, pipeline: &PipelineConfig) -> RelationSpec {
+    RelationSpec {
+        table: pipeline.table.clone(),
+        key: pipeline.key.clone(),
+        document: match &pipeline.document {
+            DocumentConfig::AllColumns => Projection::Columns(Vec::new()),
+            DocumentConfig::Columns(columns) => Projection::Columns(columns.clone()),
+            DocumentConfig::Sql { query, json } => {
+                Projection::Sql { query: query.clone(), json: json.clone() }
+            }
+        },
+        live_when: pipeline.live_when.clone(),
+        watch: watches(config, pipeline),
+        normal_form: pipeline.normal_form,
+        document_max: pipeline.document_max,
+    }
+}
+
+/// What all pipelines of the table watch: they share its feed and so its triggers, and none may
+/// take away what another one needs.
+fn watches(config: &Config, pipeline: &PipelineConfig) -> Vec<Watch> {
+    let mut watches: Vec<Watch> = Vec::new();
+    for other in config.pipelines.iter().filter(|other| config.share_feed(pipeline, other)) {
+        for watch in other.watch.iter().map(watch) {
+            if !watches.contains(&watch) {
+                watches.push(watch);
+            }
+        }
+    }
+    watches
+}
+
+fn watch(watch: &WatchConfig) -> Watch {
+    match watch.clone() {
+        WatchConfig::Child { table, key } => Watch::Child { table, key },
+        WatchConfig::Parent { table, via, references } => {
+            Watch::Parent { table, via, key: references }
+        }
+    }
+}
+
+/// A table of a database, as a proposal sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundTable {
+    /// Its name.
+    pub name: String,
+    /// The columns that identify a row.
+    pub key: Vec<String>,
+    /// Why it cannot be followed, if it cannot.
+    pub refusal: Option<String>,
+}
+
+/// Looks at the tables of a database.
+///
+/// # Errors
+/// Why it cannot be read.
+pub async fn introspect_source(path: &Path) -> Result<Vec<FoundTable>, PortError> {
+    let shapes = introspect(path, BUSY_MAX).await?.into_iter();
+    let found = |shape: truekeep_adapter_sqlite::TableShape| FoundTable {
+        name: shape.name,
+        key: shape.primary_key,
+        refusal: shape.refusal,
+    };
+    Ok(shapes.map(found).collect())
 }

@@ -1,0 +1,4 @@
+//! The built binary over real files: what a user sees, as snapshots, and how it exits.
+
+mod bad_input;
+mod world;
