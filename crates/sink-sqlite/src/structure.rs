@@ -38,15 +38,14 @@ impl Mirror {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have made it meanwhile.
         if self.survey(&transaction)? == Found::Nothing {
-            for statement in [&sql.remove_tombstones, &sql.remove_mark] {
-                transaction.execute_batch(statement)?;
-            }
-            if !self.is_there(&transaction)? {
-                transaction
-                    .execute_batch(&sql.create_mirror)
-                    .map_err(|error| self.broken(error))?;
-            }
-            for statement in [&sql.create_tombstones, &sql.create_mark] {
+            let mirror = if self.is_there(&transaction)? { "" } else { &sql.create_mirror };
+            for statement in [
+                &sql.remove_tombstones,
+                &sql.remove_mark,
+                mirror,
+                &sql.create_tombstones,
+                &sql.create_mark,
+            ] {
                 transaction.execute_batch(statement).map_err(|error| self.broken(error))?;
             }
         }
