@@ -1,0 +1,114 @@
+//! The audit: the feed held against the table, first every feed row, then every row. It only reads.
+
+use rusqlite::{Connection, OptionalExtension};
+use truekeep_core::Key;
+use truekeep_core::ports::AuditPage;
+use truekeep_sqlite::Failure;
+
+use super::fill::walk;
+use super::key::{Part, Stored, bytes, key, stored};
+use super::meta::Meta;
+use super::records::is_there;
+use super::resolve::Resolved;
+use super::triggers::{LIVE, TOMBSTONE};
+
+/// Where a page begins.
+enum Place {
+    Feed(Option<Key>),
+    Table(Option<Key>),
+}
+
+impl Place {
+    fn parse(after: Option<&Key>) -> Self {
+        match after.map(Key::as_str).and_then(|text| text.split_at_checked(1)) {
+            None => Self::Feed(None),
+            Some(("f", key)) => Self::Feed(Some(Key::new(key))),
+            Some((_, "")) => Self::Table(None),
+            Some((_, place)) => Self::Table(Some(Key::new(&place[1..]))),
+        }
+    }
+
+    fn key(self) -> Key {
+        match self {
+            Self::Feed(key) => Key::new(format!("f{}", key.as_ref().map_or("", Key::as_str))),
+            Self::Table(None) => Key::new("t"),
+            Self::Table(Some(place)) => Key::new(format!("t:{place}")),
+        }
+    }
+}
+
+/// One page.
+pub(super) fn page(
+    connection: &Connection,
+    relation: &Resolved,
+    after: Option<&Key>,
+    limit: u32,
+) -> Result<AuditPage, Failure> {
+    Meta::demand(connection, relation, "audit the feed")?;
+    match Place::parse(after) {
+        Place::Feed(after) => feed(connection, relation, after.as_ref(), limit),
+        Place::Table(after) => table(connection, relation, after.as_ref(), limit),
+    }
+}
+
+/// Live feed rows without a row. What a REPLACE removed is none: it has a number of its own.
+fn feed(
+    connection: &Connection,
+    relation: &Resolved,
+    after: Option<&Key>,
+    limit: u32,
+) -> Result<AuditPage, Failure> {
+    let listing = &relation.statements.feed;
+    let mut statement =
+        connection.prepare_cached(if after.is_some() { &listing.after } else { &listing.first })?;
+    let limit_part = Part::Integer(i64::from(limit));
+    let bound: Vec<Part> =
+        after.map(|key| Part::Text(stored(key).into_owned())).into_iter().collect();
+    let mut rows =
+        statement.query(rusqlite::params_from_iter(bound.iter().chain([&limit_part])))?;
+    let mut page = AuditPage::default();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        page.seen += 1;
+        let text = bytes(row, 0)?;
+        last = Some(key(text));
+        if row.get::<_, i64>(1)? != LIVE {
+            continue;
+        }
+        let there = match relation.key.parse_stored(text) {
+            Some(parts) => {
+                parts.contains(&Part::Unspeakable) || is_there(connection, relation, &parts)?
+            }
+            None => false,
+        };
+        if !there {
+            page.ghosts.push(key(text));
+        }
+    }
+    let full = page.seen == u64::from(limit);
+    page.next = Some(if full { Place::Feed(last) } else { Place::Table(None) }.key());
+    Ok(page)
+}
+
+/// Rows whose feed row is absent or a tombstone.
+fn table(
+    connection: &Connection,
+    relation: &Resolved,
+    after: Option<&Key>,
+    limit: u32,
+) -> Result<AuditPage, Failure> {
+    let after = after.map(stored);
+    let rows = walk(connection, relation, after.as_deref(), limit)?;
+    let mut page = AuditPage { seen: rows.len() as u64, ..AuditPage::default() };
+    let mut find = connection.prepare_cached(&relation.statements.find)?;
+    for row in &rows {
+        let deleted: Option<i64> =
+            find.query_row([Stored(&row.key)], |row| row.get(1)).optional()?;
+        if deleted.is_none_or(|deleted| deleted == TOMBSTONE) {
+            page.missed.push(key(&row.key));
+        }
+    }
+    let last = rows.last().filter(|_| page.seen == u64::from(limit));
+    page.next = last.map(|last| Place::Table(Some(key(&last.place))).key());
+    Ok(page)
+}

@@ -1,0 +1,187 @@
+//! What the source remembers of a feed: its incarnation, its fill, what is trusted, who reads it.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::{CaptureState, Consumer, Registration, SourceView};
+use truekeep_core::{Incarnation, RegistrationCounter, Version};
+use truekeep_sqlite::Failure;
+
+use super::resolve::Resolved;
+
+/// How far a fill is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Every row of the table gets a number.
+    Rows,
+    /// Feed rows without a row become tombstones.
+    Sweep,
+}
+
+impl Stage {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// The row of a feed.
+#[derive(Debug, Clone)]
+pub(super) struct Meta {
+    pub incarnation: String,
+    pub key_form: String,
+    pub trusted: Option<String>,
+    pub schema_version: i64,
+    pub pruned: i64,
+    pub generation: i64,
+    pub stage: Option<Stage>,
+    pub place: Option<Vec<u8>>,
+    pub filled: i64,
+    pub total: i64,
+    /// The signature that the fill began under.
+    pub filling: String,
+}
+
+/// What capture is, and whether what is stored about it is to be brought up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub state: CaptureState,
+    pub adopt: bool,
+}
+
+impl Meta {
+    /// The row of a feed; `None` if there is no feed.
+    pub fn load(connection: &Connection, relation: &Resolved) -> Result<Option<Self>, Failure> {
+        let whole = |table: &str| relation.present.has(table);
+        let names = &relation.names;
+        if !whole("truekeep_capture") || !whole(&names.feed()) || !whole(&names.counter()) {
+            return Ok(None);
+        }
+        let mut load = connection.prepare_cached(include_str!("sql/capture/load.sql"))?;
+        Ok(load.query_row([names.stem()], Self::read).optional()?)
+    }
+
+    /// The row of a feed.
+    ///
+    /// # Errors
+    /// `CAPTURE_MISSING` if there is no feed.
+    pub fn demand(
+        connection: &Connection,
+        relation: &Resolved,
+        operation: &'static str,
+    ) -> Result<Self, Failure> {
+        Self::load(connection, relation)?.ok_or_else(|| {
+            PortError::new(operation, FailureClass::Halted, Code::CAPTURE_MISSING)
+                .detail(format!("the table is {}", relation.table.name))
+                .into()
+        })
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let stage: Option<String> = row.get(6)?;
+        let place = row.get_ref(7)?.as_bytes_or_null()?.map(<[u8]>::to_vec);
+        Ok(Self {
+            incarnation: row.get(0)?,
+            key_form: row.get(1)?,
+            trusted: row.get(2)?,
+            schema_version: row.get(3)?,
+            pruned: row.get(4)?,
+            generation: row.get(5)?,
+            stage: stage.map(|word| if word == "sweep" { Stage::Sweep } else { Stage::Rows }),
+            place,
+            filled: row.get(8)?,
+            total: row.get(9)?,
+            filling: row.get(10)?,
+        })
+    }
+
+    /// What capture is in this snapshot.
+    pub fn judge(&self, relation: &Resolved) -> Judged {
+        let present = &relation.present;
+        let judged = |state, adopt| Judged { state, adopt };
+        if self.stage.is_some() {
+            return judged(CaptureState::Filling, false);
+        }
+        let moved = relation.schema_version - self.schema_version;
+        match &self.trusted {
+            Some(trusted) if !present.differences.is_empty() || trusted.is_empty() => {
+                judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false)
+            }
+            Some(trusted) if *trusted == present.stored() => {
+                judged(CaptureState::Trusted(present.told()), moved != 0)
+            }
+            Some(trusted) if present.moved_only(trusted) && moved == 1 => {
+                judged(CaptureState::Trusted(present.told()), true)
+            }
+            _ => judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false),
+        }
+    }
+
+    /// What a page says about the source.
+    pub fn view(
+        &self,
+        connection: &Connection,
+        relation: &Resolved,
+        consumer: &Consumer,
+        newest: i64,
+    ) -> Result<SourceView, Failure> {
+        let mut load = connection.prepare_cached(include_str!("sql/consumer/load.sql"))?;
+        let identity =
+            params![relation.names.stem(), consumer.ledger.as_str(), consumer.pipeline.as_str()];
+        let registration = load
+            .query_row(identity, |row| {
+                Ok(Registration {
+                    counter: RegistrationCounter::new(number(row.get(0)?)),
+                    cursor: version(row.get(1)?),
+                })
+            })
+            .optional()?;
+        Ok(SourceView {
+            incarnation: Incarnation::parse(&self.incarnation).map_err(|error| {
+                PortError::new("read the feed", FailureClass::Halted, Code::SOURCE_CORRUPT)
+                    .detail("truekeep_capture holds no incarnation")
+                    .caused_by(error)
+            })?,
+            newest: version(newest),
+            pruned: version(self.pruned),
+            registration,
+            capture: self.judge(relation).state,
+        })
+    }
+
+    /// Trusts the present signature; ends a fill.
+    pub fn trust(connection: &Connection, relation: &Resolved) -> Result<(), Failure> {
+        let mut trust = connection.prepare_cached(include_str!("sql/capture/trust.sql"))?;
+        let stored = relation.present.stored();
+        trust.execute(params![relation.names.stem(), stored, relation.schema_version])?;
+        Ok(())
+    }
+
+    /// Begins a fill under the present signature.
+    pub fn begin_fill(
+        connection: &Connection,
+        relation: &Resolved,
+        total: i64,
+    ) -> Result<(), Failure> {
+        let mut begin = connection.prepare_cached(include_str!("sql/capture/begin_fill.sql"))?;
+        begin.execute(params![relation.names.stem(), relation.present.stored(), total])?;
+        Ok(())
+    }
+}
+
+/// SQLite's integers are signed; ours that are stored there never are.
+pub(super) fn number(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or(0)
+}
+
+/// A version from the feed.
+pub(super) fn version(stored: i64) -> Version {
+    Version::new(number(stored))
+}
+
+/// A number as it is stored.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

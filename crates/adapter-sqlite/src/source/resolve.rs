@@ -1,0 +1,248 @@
+//! A specification held against the schema as it is: everything later reads and writes by this.
+//!
+//! It is made anew whenever the schema's version moved, in the transaction that uses it, so no
+//! statement meets a table that is not the one it was made for.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_sqlite::Failure;
+
+use super::key::{KeyColumn, KeyShape};
+use super::names::{FeedNames, quote};
+use super::projection::{Selection, fingerprint_parts};
+use super::signature::Present;
+use super::spec::{RelationSpec, Watch};
+use super::statements::Statements;
+use super::table::{Table, TableColumn, nearest, refused};
+use super::triggers::{Child, Parent, Relation, Trigger};
+
+/// The most columns that refer to a parent: a mark holds as many values.
+const VIA_COLUMNS_MAX: usize = 4;
+
+/// A relation as it is now.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    /// The schema's version that all of this is of.
+    pub schema_version: i64,
+    pub table: Table,
+    pub names: FeedNames,
+    pub key: KeyShape,
+    /// The order in which the table is walked: row numbers, or the primary key.
+    pub walk: KeyShape,
+    pub selection: Selection,
+    /// The triggers as they should be.
+    pub triggers: Vec<Trigger>,
+    /// What stands there now.
+    pub present: Present,
+    pub statements: Statements,
+    /// What decides how documents look, as text.
+    pub fingerprint: Vec<String>,
+}
+
+/// The version that SQLite counts schemas by; reading it fixes the transaction's snapshot.
+pub(super) fn schema_version(connection: &Connection) -> Result<i64, Failure> {
+    let mut pragma = connection.prepare_cached("PRAGMA main.schema_version")?;
+    Ok(pragma.query_row([], |row| row.get(0))?)
+}
+
+impl Resolved {
+    /// Holds a specification against the schema.
+    ///
+    /// # Errors
+    /// `RELATION_MISSING`, `RELATION_REFUSED`, `KEY_REFUSED`, `CONFIG_INVALID`, each with what to do.
+    pub fn of(connection: &Connection, spec: &RelationSpec) -> Result<Self, Failure> {
+        let schema_version = schema_version(connection)?;
+        let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+        if encoding != "UTF-8" {
+            let detail =
+                format!("the database holds text as {encoding}, whose order is not that of keys");
+            return Err(refused(Code::RELATION_REFUSED, detail).into());
+        }
+        let table = Table::describe(connection, &spec.table)?;
+        let names = FeedNames::of(&table.name);
+        let key = key(&table, spec)?;
+        let walk = walk(&table)?;
+        let relation = Relation { table: &table, key: &key, names: &names };
+        let mut triggers = relation.triggers();
+        let mut related = Vec::new();
+        for watch in &spec.watch {
+            let other = watched(connection, &table, &key, &relation, watch, &mut triggers)?;
+            related.push(other);
+        }
+        let present = Present::read(connection, &names, &table, &related, &key, &triggers)?;
+        let selection = Selection::of(connection, &table, &key, spec)?;
+        let statements = Statements::of(&table, &names, &key, &walk, spec, &selection);
+        let fingerprint = fingerprint_parts(connection, &table, &key, &selection, spec)?;
+        Ok(Self {
+            schema_version,
+            table,
+            names,
+            key,
+            walk,
+            selection,
+            triggers,
+            present,
+            statements,
+            fingerprint,
+        })
+    }
+}
+
+fn config(detail: String) -> Failure {
+    PortError::new("follow a table", FailureClass::Halted, Code::CONFIG_INVALID)
+        .detail(detail)
+        .into()
+}
+
+/// The column of a name that the rules give, or the error that says which is like it.
+pub(super) fn named<'a>(table: &'a Table, name: &str) -> Result<&'a TableColumn, Failure> {
+    table.column(name).filter(|column| !column.hidden).ok_or_else(|| {
+        let near = nearest(name, table.columns.iter().map(|column| column.name.as_str()))
+            .map_or(String::new(), |near| format!(", the nearest name is {}", quote(near)));
+        let detail = format!("{} has no column {}{near}", quote(&table.name), quote(name));
+        refused(Code::RELATION_MISSING, detail).into()
+    })
+}
+
+pub(super) fn key(table: &Table, spec: &RelationSpec) -> Result<KeyShape, Failure> {
+    let own = quote(&table.name);
+    let names = if spec.key.is_empty() { table.primary_key() } else { spec.key.clone() };
+    if names.is_empty() {
+        let detail = format!(
+            "{own} has no primary key, and row numbers do not stay: declare a `key` of columns \
+             that a unique index covers"
+        );
+        return Err(refused(Code::RELATION_REFUSED, detail).into());
+    }
+    let columns: Vec<&TableColumn> =
+        names.iter().map(|name| named(table, name)).collect::<Result<_, _>>()?;
+    if !table.is_unique(&columns) {
+        let detail = format!(
+            "no unique index of {own} covers the key ({}), so two rows could have one key: \
+             create one, or declare another `key`",
+            names.join(", ")
+        );
+        return Err(refused(Code::KEY_REFUSED, detail).into());
+    }
+    let mut shape = KeyShape { columns: Vec::new() };
+    for column in columns {
+        let name = quote(&column.name);
+        let alias = table.alias.as_deref() == Some(column.name.as_str());
+        let part = KeyColumn::of(column, table.strict, alias).ok_or_else(|| {
+            let collation = &column.collation;
+            let detail =
+                format!("{own}.{name} has the collation {collation}, which has no normal form");
+            refused(Code::KEY_REFUSED, detail)
+        })?;
+        if part.folds() && !spec.normal_form {
+            let detail = format!(
+                "{own}.{name} has the collation {}: texts that differ count as one key; \
+                 set `normal_form` to fold them",
+                column.collation
+            );
+            return Err(refused(Code::KEY_REFUSED, detail).into());
+        }
+        shape.columns.push(part);
+    }
+    Ok(shape)
+}
+
+fn walk(table: &Table) -> Result<KeyShape, Failure> {
+    if let Some(number) = &table.row_number {
+        return Ok(KeyShape::row_number(number));
+    }
+    let primary = table.primary_key();
+    let columns = primary.iter().map(|name| {
+        let column = named(table, name)?;
+        KeyColumn::of(column, table.strict, false).ok_or_else(|| {
+            let detail = format!(
+                "{} has a primary key with the collation {}, which only the application knows",
+                quote(&table.name),
+                column.collation
+            );
+            refused(Code::RELATION_REFUSED, detail).into()
+        })
+    });
+    let columns = columns.collect::<Result<Vec<_>, Failure>>()?;
+    if columns.is_empty() {
+        let detail = format!("the rows of {} cannot be told apart", quote(&table.name));
+        return Err(refused(Code::RELATION_REFUSED, detail).into());
+    }
+    Ok(KeyShape { columns })
+}
+
+/// Adds the triggers of a related table, and returns it.
+fn watched(
+    connection: &Connection,
+    table: &Table,
+    key: &KeyShape,
+    relation: &Relation<'_>,
+    watch: &Watch,
+    triggers: &mut Vec<Trigger>,
+) -> Result<Table, Failure> {
+    let spelt = |table: &Table, names: &[String]| -> Result<Vec<String>, Failure> {
+        names.iter().map(|name| Ok(named(table, name)?.name.clone())).collect()
+    };
+    match watch {
+        Watch::Child { table: name, key: columns } => {
+            let child = Table::describe(connection, name)?;
+            if columns.len() != key.columns.len() {
+                return Err(config(format!(
+                    "watch of {}: `key` names {} columns, the key of {} has {}",
+                    quote(name),
+                    columns.len(),
+                    quote(&table.name),
+                    key.columns.len()
+                )));
+            }
+            let columns = spelt(&child, columns)?;
+            triggers.extend(relation.child_triggers(&Child { table: &child, key: columns }));
+            Ok(child)
+        }
+        Watch::Parent { table: name, via, key: columns } => {
+            let parent = Table::describe(connection, name)?;
+            let columns =
+                if columns.is_empty() { parent.primary_key() } else { spelt(&parent, columns)? };
+            if columns.len() != via.len() || !(1..=VIA_COLUMNS_MAX).contains(&via.len()) {
+                return Err(config(format!(
+                    "watch of {}: `via` names {} columns, the key that they refer to has {}; \
+                     1 to {VIA_COLUMNS_MAX} of each are wanted",
+                    quote(name),
+                    via.len(),
+                    columns.len()
+                )));
+            }
+            let via = spelt(table, via)?;
+            let related = Parent { table: &parent, via, key: columns };
+            triggers.extend(relation.parent_triggers(&related));
+            Ok(parent)
+        }
+    }
+}
+
+/// A relation that is kept between transactions of one connection.
+pub(super) type Kept = std::sync::Mutex<Option<Arc<Resolved>>>;
+
+/// The relation as it is in this transaction.
+pub(super) fn resolved(
+    connection: &Connection,
+    spec: &RelationSpec,
+    kept: &Kept,
+) -> Result<Arc<Resolved>, Failure> {
+    let version = schema_version(connection)?;
+    let mut kept = kept.lock().expect("no holder of the lock panics");
+    if let Some(known) = kept.as_ref().filter(|known| known.schema_version == version) {
+        return Ok(Arc::clone(known));
+    }
+    // A cached statement of another schema would fail at its first row, which is where a record's
+    // own failures are told from.
+    connection.flush_prepared_statement_cache();
+    let mut fresh = Resolved::of(connection, spec)?;
+    if let Some(known) = kept.as_ref() {
+        fresh.selection.share_names(&known.selection);
+    }
+    Ok(Arc::clone(kept.insert(Arc::new(fresh))))
+}

@@ -1,0 +1,148 @@
+//! The signature: what shows that every change since the last full pass was recorded.
+//!
+//! It covers our triggers (text, table, and place in the schema) on the relation and on every
+//! related table, the seal behind them, the key's columns, and the unique indexes, since a new one
+//! is a new way to lose a row to REPLACE. A trigger that was dropped and made again stands behind
+//! the seal, whatever its text. VACUUM numbers the schema anew in the same order: that is told by
+//! the places alone having changed while the schema's version moved by one, where a drop and a
+//! create need two.
+
+use rusqlite::Connection;
+use truekeep_core::Signature;
+use truekeep_sqlite::Failure;
+
+use super::key::KeyShape;
+use super::names::{FeedNames, digest, quote};
+use super::table::Table;
+use super::triggers::Trigger;
+
+/// What stands in the schema now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Present {
+    /// The tables that this feed needs, of those that are there.
+    pub tables: Vec<String>,
+    /// Our triggers, each as it stands there.
+    pub triggers: Vec<Trigger>,
+    /// What is not as it should be, one line each.
+    pub differences: Vec<String>,
+    /// A digest of texts and order.
+    pub texts: String,
+    /// A digest of places in the schema.
+    pub places: String,
+}
+
+impl Present {
+    /// Reads the schema.
+    pub fn read(
+        connection: &Connection,
+        names: &FeedNames,
+        relation: &Table,
+        related: &[Table],
+        key: &KeyShape,
+        wanted: &[Trigger],
+    ) -> Result<Self, Failure> {
+        let mut schema = connection.prepare_cached(
+            "SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema
+             WHERE name LIKE 'truekeep\\_%' ESCAPE '\\' AND sql IS NOT NULL ORDER BY rowid",
+        )?;
+        let mut rows = schema.query([])?;
+        let mut found = Self {
+            tables: Vec::new(),
+            triggers: Vec::new(),
+            differences: Vec::new(),
+            texts: String::new(),
+            places: String::new(),
+        };
+        let (mut texts, mut places) = (Vec::new(), Vec::new());
+        let mut sealed = false;
+        while let Some(row) = rows.next()? {
+            let (place, kind): (i64, String) = (row.get(0)?, row.get(1)?);
+            let (name, table, sql): (String, String, String) =
+                (row.get(2)?, row.get(3)?, row.get(4)?);
+            if kind == "table" {
+                found.tables.push(name);
+            } else if names.kind(&name).is_some() {
+                sealed |= kind == "view";
+                places.push(place.to_string());
+                texts.extend([name.clone(), table.clone(), sql.clone()]);
+                if kind == "trigger" {
+                    found.triggers.push(Trigger { name, table, sql });
+                }
+            }
+        }
+        texts.push(key.describe());
+        texts.push(relation.shape());
+        texts.extend(related.iter().map(Table::shape));
+        found.texts = digest(texts.iter().map(String::as_str), 32);
+        found.places = digest(places.iter().map(String::as_str), 16);
+        found.differences = found.compare(names, wanted, sealed);
+        Ok(found)
+    }
+
+    fn compare(&self, names: &FeedNames, wanted: &[Trigger], sealed: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for table in [names.feed(), names.counter(), names.mark()] {
+            if !self.has(&table) {
+                lines.push(format!("table {} is missing", quote(&table)));
+            }
+        }
+        for trigger in wanted {
+            let name = quote(&trigger.name);
+            match self.triggers.iter().find(|present| present.name == trigger.name) {
+                None => {
+                    lines.push(format!("trigger {name} on {} is missing", quote(&trigger.table)))
+                }
+                Some(present) if !present.table.eq_ignore_ascii_case(&trigger.table) => {
+                    lines.push(format!("trigger {name} is on {}", quote(&present.table)))
+                }
+                Some(present) if present.sql != trigger.sql => {
+                    lines.push(format!("trigger {name} has another text"));
+                }
+                Some(_) => {}
+            }
+        }
+        for stray in self.strays(names, wanted) {
+            lines.push(format!("trigger {} is left over", quote(&stray.name)));
+        }
+        if !sealed {
+            lines.push(format!("view {} is missing", quote(&names.seal())));
+        }
+        lines
+    }
+
+    /// Our triggers on the relation's own changes that are no longer wanted. Those on related
+    /// tables may be another pipeline's.
+    pub fn strays<'a>(
+        &'a self,
+        names: &'a FeedNames,
+        wanted: &'a [Trigger],
+    ) -> impl Iterator<Item = &'a Trigger> {
+        self.triggers.iter().filter(move |present| {
+            let kind = names.kind(&present.name).unwrap_or_default();
+            let shared = kind.starts_with("child_") || kind.starts_with("parent_");
+            !shared && !wanted.iter().any(|trigger| trigger.name == present.name)
+        })
+    }
+
+    /// Whether one of our tables is there.
+    pub fn has(&self, table: &str) -> bool {
+        self.tables.iter().any(|present| present == table)
+    }
+
+    /// The signature as it is stored.
+    pub fn stored(&self) -> String {
+        format!("{}.{}", self.texts, self.places)
+    }
+
+    /// The signature as it is told: equal texts stay equal over a VACUUM.
+    pub fn told(&self) -> Signature {
+        Signature::parse(&self.texts).expect("hex digits are visible ASCII")
+    }
+
+    /// Whether what is stored differs in nothing but places.
+    pub fn moved_only(&self, stored: &str) -> bool {
+        stored
+            .split_once('.')
+            .is_some_and(|(texts, places)| texts == self.texts && places != self.places)
+    }
+}

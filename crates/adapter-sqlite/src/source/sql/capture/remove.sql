@@ -1,0 +1,1 @@
+DELETE FROM truekeep_capture WHERE feed = ?1

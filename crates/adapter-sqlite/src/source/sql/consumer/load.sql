@@ -1,0 +1,1 @@
+SELECT counter, cursor FROM truekeep_consumer WHERE feed = ?1 AND ledger = ?2 AND pipeline = ?3

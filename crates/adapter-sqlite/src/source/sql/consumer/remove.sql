@@ -1,0 +1,1 @@
+DELETE FROM truekeep_consumer WHERE feed = ?1

@@ -1,0 +1,124 @@
+//! The statements that depend on the table, as text: read by our own SQLite, prepared and kept by
+//! the connection.
+
+use super::key::KeyShape;
+use super::names::{FeedNames, quote};
+use super::projection::{Selection, Source};
+use super::spec::RelationSpec;
+use super::table::Table;
+use super::triggers::{DOUBTFUL, LIVE, TOMBSTONE};
+
+/// A listing: from its beginning, with the limit as its last parameter, and after a place that is
+/// bound before the limit.
+#[derive(Debug)]
+pub(super) struct Paged {
+    pub first: String,
+    pub after: String,
+}
+
+/// The statements of one relation.
+#[derive(Debug)]
+pub(super) struct Statements {
+    /// The feed's newest number, and whether marks wait.
+    pub head: String,
+    /// Feed rows above a version.
+    pub changes: String,
+    /// The feed row of a key.
+    pub find: String,
+    /// Feed rows that are no tombstones, by key.
+    pub listed: Paged,
+    /// All feed rows, by key.
+    pub feed: Paged,
+    /// Whether the row of a key is there.
+    pub exists: String,
+    /// Whether it is there and wanted.
+    pub wanted: String,
+    /// The values of the row of a key, if it is wanted.
+    pub document: String,
+    /// Keys and places of rows, in the order of a walk.
+    pub walk: Paged,
+    /// Feed rows and tombstones, counted.
+    pub counts: String,
+    /// Moves the newest number on by some.
+    pub draw: String,
+    /// Moves the newest number on to at least some number.
+    pub lift: String,
+    /// Gives a key a number.
+    pub record: String,
+    /// Says whether a doubtful row is there.
+    pub settle: String,
+    /// Doubtful rows.
+    pub doubtful: String,
+    /// Removes some tombstones up to a version and returns their versions.
+    pub prune: String,
+}
+
+impl Statements {
+    pub fn of(
+        table: &Table,
+        names: &FeedNames,
+        key: &KeyShape,
+        walk: &KeyShape,
+        spec: &RelationSpec,
+        selection: &Selection,
+    ) -> Self {
+        let own = quote(&table.name);
+        let row = format!("{own}.");
+        let (feed, counter) = (quote(&names.feed()), quote(&names.counter()));
+        let live = spec.live_when.as_ref().map_or(String::new(), |live| format!(" AND ({live})"));
+        let bound = key.bound(&row, 1);
+        let walking = |condition: &str, limit: usize| {
+            format!(
+                "SELECT {}, {} FROM {own}{condition} ORDER BY {} LIMIT ?{limit}",
+                key.text(&row),
+                walk.text(&row),
+                walk.list(&row)
+            )
+        };
+        let after: Vec<String> = (1..=walk.columns.len()).map(|n| format!("?{n}")).collect();
+        let beyond = format!(" WHERE ({}) > ({})", walk.list(&row), after.join(", "));
+        Self {
+            head: format!(
+                "SELECT newest, EXISTS (SELECT 1 FROM {}) FROM {counter}",
+                quote(&names.mark())
+            ),
+            changes: format!(
+                "SELECT version, deleted, key FROM {feed} WHERE version > ?1 ORDER BY version LIMIT ?2"
+            ),
+            find: format!("SELECT version, deleted FROM {feed} WHERE key = ?1"),
+            listed: by_key(&feed, "key, version, deleted", &format!("deleted <> {TOMBSTONE}")),
+            feed: by_key(&feed, "key, deleted", "1"),
+            exists: format!("SELECT 1 FROM {own} WHERE {bound}"),
+            wanted: format!("SELECT 1 FROM {own} WHERE {bound}{live}"),
+            document: match &selection.source {
+                Source::Columns(list) => format!("SELECT {list} FROM {own} WHERE {bound}{live}"),
+                Source::Query { sql, .. } => sql.clone(),
+            },
+            walk: Paged { first: walking("", 1), after: walking(&beyond, walk.columns.len() + 1) },
+            counts: format!("SELECT count(*), total(deleted = {TOMBSTONE}) FROM {feed}"),
+            draw: format!("UPDATE {counter} SET newest = newest + ?1 RETURNING newest"),
+            lift: format!("UPDATE {counter} SET newest = max(newest, ?1)"),
+            record: format!(
+                "INSERT INTO {feed} (key, version, deleted) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key) DO UPDATE SET version = excluded.version, deleted = excluded.deleted"
+            ),
+            settle: format!("UPDATE {feed} SET deleted = ?2 WHERE key = ?1"),
+            doubtful: format!(
+                "SELECT key FROM {feed} WHERE deleted > {LIVE} AND deleted = {DOUBTFUL} LIMIT ?1"
+            ),
+            prune: format!(
+                "DELETE FROM {feed} WHERE key IN (SELECT key FROM {feed}
+                 WHERE deleted > {LIVE} AND deleted = {TOMBSTONE} AND version <= ?1
+                 ORDER BY version LIMIT ?2) RETURNING version"
+            ),
+        }
+    }
+}
+
+fn by_key(feed: &str, columns: &str, condition: &str) -> Paged {
+    let select = format!("SELECT {columns} FROM {feed} WHERE {condition}");
+    Paged {
+        first: format!("{select} ORDER BY key LIMIT ?1"),
+        after: format!("{select} AND key > ?1 ORDER BY key LIMIT ?2"),
+    }
+}
