@@ -32,8 +32,9 @@ async fn process(path: &Path) -> SqliteLedger {
     SqliteLedger::open(path, BUSY).await.expect("opened")
 }
 
-/// A file with a pipeline and an open run.
-async fn prepared() -> (TempDir, PathBuf) {
+/// A file with a pipeline and an open run, and the process that made it: while it lives no other
+/// process is the last to close the file, which takes a lock.
+async fn prepared() -> (TempDir, PathBuf, SqliteLedger) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ledger.db");
     let ledger = process(&path).await;
@@ -53,7 +54,7 @@ async fn prepared() -> (TempDir, PathBuf) {
         phase: "0".to_owned(),
     };
     ledger.open_run(&run).await.expect("opened");
-    (folder, path)
+    (folder, path, ledger)
 }
 
 fn commit(guard: Guard, token: &str) -> Commit {
@@ -116,7 +117,7 @@ async fn work(ledger: SqliteLedger, name: String, ttl: Duration) -> (Vec<Fence>,
 }
 
 async fn hammer(ttl: Duration) {
-    let (_folder, path) = prepared().await;
+    let (_folder, path, _maker) = prepared().await;
     let mut workers = Vec::new();
     for n in 0..4 {
         let ledger = process(&path).await;
@@ -164,7 +165,7 @@ async fn processes_whose_leases_expire_never_write_beside_each_other() {
 /// Rule 1: of processes that want one lease at once one gets it, each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_processes_that_want_one_lease_one_gets_it() {
-    let (_folder, path) = prepared().await;
+    let (_folder, path, _maker) = prepared().await;
     let processes = [process(&path).await, process(&path).await];
     for round in 0..50 {
         let mut tries = Vec::new();
@@ -192,7 +193,7 @@ async fn of_processes_that_want_one_lease_one_gets_it() {
 /// Readers see the last commit while another process writes; writers give up with a code.
 #[tokio::test]
 async fn a_reader_never_waits_behind_a_writer() {
-    let (_folder, path) = prepared().await;
+    let (_folder, path, _maker) = prepared().await;
     let ledger = SqliteLedger::open(&path, Duration::ZERO).await.expect("opened");
     let rival = Connection::open(&path).expect("opened");
     rival.execute_batch("BEGIN IMMEDIATE; UPDATE run SET version = 99;").expect("locked");
@@ -214,7 +215,7 @@ async fn a_reader_never_waits_behind_a_writer() {
 /// Rule 11: the database's clock, in milliseconds.
 #[tokio::test]
 async fn the_clock_is_the_databases() {
-    let (_folder, path) = prepared().await;
+    let (_folder, path, _maker) = prepared().await;
     let ledger = process(&path).await;
     let wall = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
