@@ -12,6 +12,7 @@ mod search;
 mod sink;
 mod source;
 mod story;
+mod turn;
 mod worker;
 mod world;
 

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::{Discriminant, discriminant};
 
 use crate::Breaks;
@@ -26,6 +27,37 @@ pub struct Explored {
     pub broken: Option<(Broken, String)>,
 }
 
+/// Mixes word by word: worlds are many small fields, and nobody chooses them to collide.
+#[derive(Debug, Default, Clone, Copy)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u8(*byte));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(number.into());
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number.cast_unsigned() as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The constant is 2^64 divided by the golden ratio, as in Knuth's multiplicative hashing.
+        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
 /// How a world was reached, and where work alone leads from it.
 #[derive(Debug, Clone, Copy)]
 struct Node {
@@ -38,13 +70,13 @@ struct Search {
     machine: Machine,
     breaks: Breaks,
     nodes: Vec<Node>,
-    known: HashMap<World, u32>,
+    known: HashMap<World, u32, BuildHasherDefault<Mix>>,
     kinds: HashSet<Discriminant<Action>>,
     at_rest: usize,
 }
 
 /// A broken promise, the world before, and the step that broke it.
-type Failure = (Broken, u32, Option<Step>);
+type Failure = (Broken, u32, Option<Box<Step>>);
 
 /// Explores everything within a budget, from a world at rest in which these keys were written, or
 /// deleted where they stand for the second time.
@@ -53,7 +85,7 @@ pub fn explore(before: &[u8], budget: Budget, breaks: Breaks) -> Explored {
         machine: Machine::new(),
         breaks,
         nodes: Vec::new(),
-        known: HashMap::new(),
+        known: HashMap::default(),
         kinds: HashSet::new(),
         at_rest: 0,
     };
@@ -121,7 +153,7 @@ impl Search {
                 .map_or(Ok(()), Err)
                 .and_then(|()| invariants::between(world, &step.world, &self.machine))
                 .and_then(|()| invariants::always(&step.world, &self.machine))
-                .map_err(|broken| (broken, id, Some(step)))?;
+                .map_err(|broken| (broken, id, Some(Box::new(step))))?;
             let (to, is_new) = self.enter(step.world, Some((id, step.action)));
             self.kinds.insert(discriminant(&step.action));
             if is_new {
@@ -165,8 +197,8 @@ impl Search {
         Ok(())
     }
 
-    fn tell(&self, mut id: u32, step: Option<Step>) -> String {
-        let mut actions: Vec<Action> = step.map(|step| step.action).into_iter().collect();
+    fn tell(&self, mut id: u32, step: Option<Box<Step>>) -> String {
+        let mut actions: Vec<Action> = step.iter().map(|step| step.action).collect();
         let last = step.map(|step| step.world);
         let last =
             last.or_else(|| self.known.iter().find(|(_, known)| **known == id).map(|(w, _)| *w));

@@ -6,7 +6,8 @@ use crate::machine::{Machine, Plan};
 use crate::sink::{Batch, Sink};
 use crate::source::{KEYS, Source};
 use crate::story::Action;
-use crate::worker::{self, Belief, Holding, Seen, Turn, Worker};
+use crate::turn;
+use crate::worker::{Belief, Holding, Seen, Turn, Worker};
 
 /// What the world may still do to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,7 +132,7 @@ impl World {
     /// Everything that can happen next.
     pub fn steps(&self, to: &mut Steps<'_>) {
         for w in 0..2 {
-            worker::steps(self, w, to);
+            turn::steps(self, w, to);
             self.end_of_worker(w, to);
         }
         self.clock(to);

@@ -133,7 +133,7 @@ fn a_killer_is_found_alone_and_its_neighbours_are_delivered() {
 fn a_killer_is_found_wherever_it_stands() {
     for first in 1..=40 {
         for second in first..=40 {
-            let mut world = World::new(16, 40, &[first, second]);
+            let mut world = World::new(PAGE_ROWS, 40, &[first, second]);
             world.run();
             assert_eq!(world.parked, world.killers);
             assert_eq!(world.delivered.len() + world.parked.len(), 40);
@@ -171,6 +171,15 @@ fn a_worker_that_ends_idle_accuses_nobody() {
     let handed_back = world.take_over(tailing(Tail { probe: armed, ..tail() }), false);
     let probe = handed_back.tail().and_then(|tail| tail.probe);
     assert_eq!(probe, Some(Probe { rows: 1, armed: false, lone_deaths: 4 }));
+}
+
+/// An announced page that turned out to be empty is over: who dies after it has nothing in hand.
+#[test]
+fn an_empty_page_ends_its_announcement() {
+    let probe = Some(Probe { rows: 1, armed: true, lone_deaths: 4 });
+    let step = on(tailing(Tail { probe, ..tail() }), Observation::Page(page()));
+    let expected = Some(Probe { rows: 2, armed: false, lone_deaths: 0 });
+    assert_eq!(tail_of(&step).probe, expected);
 }
 
 #[test]
