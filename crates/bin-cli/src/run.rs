@@ -22,6 +22,7 @@ use crate::session::Session;
 use events::Events;
 
 #[derive(Serialize)]
+#[serde(tag = "event", rename = "ended")]
 struct Ended {
     pipelines: Vec<PipelineEnded>,
     coverage: Coverage,
@@ -118,7 +119,13 @@ async fn answer(
         None if coverage.complete || stopped => Exit::Done,
         None => Exit::Incomplete,
     };
-    session.out.show(&Ended { pipelines: ended, coverage }, |ended| {
+    let ended = Ended { pipelines: ended, coverage };
+    if session.out.is_json() {
+        // The last of the lines that the events were.
+        session.out.event(&ended);
+        return Ok(exit);
+    }
+    session.out.show(&ended, |ended| {
         let line = |ended: &PipelineEnded| {
             let code = ended.code.as_deref()?;
             let text = ended.text.as_deref().unwrap_or_default();

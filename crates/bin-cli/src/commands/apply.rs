@@ -1,11 +1,13 @@
 //! `apply`: puts the configured rules in force, and shows what that delivers.
 
 use serde::Serialize;
+use serde_json::Value;
 use truekeep::Trouble;
 use truekeep::announce::{Standing, announce};
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
 use truekeep::entropy::RandomEntropy;
+use truekeep::rules::RulesDifference;
 use truekeep::status::LedgerPorts;
 use truekeep::wiring::{Purpose, open_source};
 
@@ -80,10 +82,7 @@ fn pipeline_words(applied: &PipelineApplied) -> String {
         Standing::InForce { rules } => format!("{name}: rules {rules} are in force, unchanged\n"),
         Standing::Changed { rules, differences } => {
             let mut text = format!("{name}: differs from rules {rules}, which are in force\n");
-            for part in differences {
-                text += &format!("  {} was {}\n", part.part, plain(&part.before.to_string()));
-                text += &format!("  {} is  {}\n", part.part, plain(&part.after.to_string()));
-            }
+            text += &differences.iter().map(difference_words).collect::<String>();
             text
         }
     };
@@ -99,4 +98,19 @@ fn pipeline_words(applied: &PipelineApplied) -> String {
         (None, false) => {}
     }
     text
+}
+
+/// What the source adds is a list of lines, of which only those that differ are shown.
+fn difference_words(difference: &RulesDifference) -> String {
+    let RulesDifference { part, before, after } = difference;
+    if let ("source", Value::Array(before), Value::Array(after)) = (part.as_str(), before, after) {
+        let only = |sign: &str, these: &[Value], others: &[Value]| -> String {
+            let differing = these.iter().filter(|line| !others.contains(line));
+            let text = |line: &Value| line.as_str().map_or_else(|| line.to_string(), str::to_owned);
+            differing.map(|line| format!("  {part} {sign} {}\n", plain(&text(line)))).collect()
+        };
+        return only("-", before, after) + &only("+", after, before);
+    }
+    let (before, after) = (plain(&before.to_string()), plain(&after.to_string()));
+    format!("  {part} was {before}\n  {part} is  {after}\n")
 }

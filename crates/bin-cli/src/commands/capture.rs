@@ -134,10 +134,16 @@ fn words(capture: &PipelineCapture) -> String {
         ),
         code => {
             let hint = remedy(&Code::from_outside(code));
-            format!("{pipeline}: changes of {table} are not all recorded, {code}\n  do: {hint}\n")
+            let what = match code {
+                "CAPTURE_MISSING" => "are not recorded",
+                _ => "are not all recorded",
+            };
+            format!("{pipeline}: changes of {table} {what}, {code}\n  hint: {hint}\n")
         }
     };
-    for difference in &capture.differences {
+    // What is not there at all lacks each of its parts.
+    let named = if state == "CAPTURE_MISSING" { &[] } else { capture.differences.as_slice() };
+    for difference in named {
         text += &format!("  {difference}\n");
     }
     text

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use truekeep::announce::Standing;
 use truekeep::codes::Exit;
-use truekeep::config::{PipelineConfig, PlacedProblem};
+use truekeep::config::{LedgerConfig, PipelineConfig, PlacedProblem};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::trouble::{Trouble, chain, remedy};
 use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
@@ -45,7 +45,12 @@ pub async fn check(session: &Session, wanted: &Check) -> Result<Exit, Trouble> {
     let mut findings = Vec::new();
     let ledger = match session.ledger(Purpose::Read).await {
         Ok(ledger) => {
-            findings.push(Finding::fits(None, "ledger", "can be used".to_owned()));
+            let there = match &session.config.ledger {
+                LedgerConfig::Sqlite(location) if location.path().exists() => "can be used",
+                LedgerConfig::Sqlite(_) => "is made by the first start",
+                LedgerConfig::Memory => "is in memory",
+            };
+            findings.push(Finding::fits(None, "ledger", there.to_owned()));
             Some(ledger)
         }
         Err(Trouble::Port(error)) => {
@@ -108,6 +113,8 @@ async fn capture(session: &Session, name: Option<&str>, source: &SourcePorts) ->
         CaptureState::Broken(code) => code,
     };
     let text = match report.differences.as_slice() {
+        // What is not there at all lacks each of its parts.
+        _ if code == Code::CAPTURE_MISSING => "is not installed".to_owned(),
         [] => "does not record every change".to_owned(),
         some => some.join("; "),
     };

@@ -147,7 +147,7 @@ fn words(explained: &PipelineExplained) -> String {
     if let Some(health) = &status.health {
         let again = dash(health.due_at.as_ref());
         let attempts = health.attempts;
-        line("trouble", format!("{} ({attempts} times, again at {again})", health.code));
+        line("trouble", format!("{}, failures {attempts}, again at {again}", health.code));
         line("", plain(&health.text));
     }
     if let Some(hint) = explained.hint {

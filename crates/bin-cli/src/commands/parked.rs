@@ -104,12 +104,12 @@ async fn show(session: &Session, wanted: &ParkedKey) -> Result<Exit, Trouble> {
     session.out.show(&Shown::of(&item), |shown| {
         let Shown { pipeline, state, wants, code, remedy, .. } = shown;
         let key = plain(shown.key.as_str());
-        let tried = format!("{} times, last {}", shown.attempts, shown.changed_at);
+        let tried = format!("{}, last at {}", shown.attempts, shown.changed_at);
         let version = shown.version;
         let reason = plain(&shown.reason);
         format!(
             "{pipeline} {key}\n  state   {state}\n  wants   {wants} at version {version}\n  \
-             tried   {tried}\n  code    {code}\n  reason  {reason}\n  do      {remedy}"
+             tries   {tried}\n  code    {code}\n  reason  {reason}\n  do      {remedy}"
         )
     });
     Ok(Exit::Done)

@@ -104,7 +104,7 @@ fn words(shown: &Statuses) -> String {
             let again = dash(health.due_at.as_ref());
             let (code, tries) = (&health.code, health.attempts);
             text += &format!(
-                "{}: {code}, failed {tries} times, again at {again}: {}\n",
+                "{}: {code}, failures {tries}, again at {again}: {}\n",
                 status.pipeline,
                 crate::output::plain(&health.text)
             );

@@ -159,3 +159,6 @@ impl Observer for Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,8 @@
 //! Bad input: one line that says what is wrong, one that says what to do, the documented exit code, nothing lost.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::world::{CONFIG, World};
 
 /// A world whose `part` is not there.
@@ -117,15 +120,67 @@ fn a_ledger_that_is_locked_is_named() {
     insta::assert_snapshot!(world.run(&["apply"]).text());
 }
 
+/// Makes a file read-only, for all.
+fn protect(world: &World, file: &str) {
+    std::fs::set_permissions(world.path(file), Permissions::from_mode(0o444)).expect("set");
+}
+
 #[test]
 fn a_ledger_that_may_not_be_written_is_named() {
     let world = World::cities();
     assert_eq!(world.run(&["migrate"]).code, 0);
-    let mut rights = std::fs::metadata(world.path("truekeep.db")).expect("there").permissions();
-    rights.set_readonly(true);
-    std::fs::set_permissions(world.path("truekeep.db"), rights).expect("set");
-    // Whoever may do anything is not stopped by rights.
-    if std::fs::OpenOptions::new().write(true).open(world.path("truekeep.db")).is_err() {
-        insta::assert_snapshot!(world.run(&["apply"]).text());
+    protect(&world, "truekeep.db");
+    insta::assert_snapshot!(world.run_with_few_rights(&["apply"]).text());
+}
+
+#[test]
+fn a_source_that_may_not_be_written_is_named() {
+    let world = World::cities();
+    protect(&world, "app.db");
+    insta::assert_snapshot!(world.run_with_few_rights(&["capture", "install"]).text());
+}
+
+#[test]
+fn a_sink_that_may_not_be_written_is_named() {
+    let world = World::followed();
+    world.sql("app.db", "UPDATE cities SET people = 0");
+    for file in ["app.db", "truekeep.db"] {
+        std::fs::set_permissions(world.path(file), Permissions::from_mode(0o666)).expect("set");
     }
+    protect(&world, "mirror.db");
+    insta::assert_snapshot!(world.run_with_few_rights(&["run", "--once"]).text());
+}
+
+#[test]
+fn a_source_with_a_damaged_page_is_named() {
+    let world = World::followed();
+    let mut bytes = std::fs::read(world.path("app.db")).expect("read");
+    // The first page holds the schema, and stays.
+    bytes[4096..].fill(0xa5);
+    std::fs::write(world.path("app.db"), bytes).expect("written");
+    insta::assert_snapshot!(world.run(&["check"]).text());
+}
+
+#[test]
+fn a_table_that_is_there_already_is_not_taken_over() {
+    let world = World::cities();
+    world.sql("mirror.db", "CREATE TABLE cities (a); INSERT INTO cities VALUES (1);");
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    insta::assert_snapshot!(world.run(&["check"]).text());
+    insta::assert_snapshot!("run_on_anothers_table", world.run(&["run", "--once"]).text());
+    let rows: u32 = world
+        .open("mirror.db")
+        .query_row("SELECT count(*) FROM cities WHERE a = 1", [], |row| row.get(0))
+        .expect("it is as it was");
+    assert_eq!(rows, 1);
+}
+
+#[test]
+fn a_query_of_the_rules_that_cannot_be_is_named() {
+    let world = World::cities();
+    world.reconfigure(
+        "key = \"id\"\n",
+        "key = \"id\"\ndocument = { sql = \"SELECT nothing FROM cities WHERE id = :id\" }\n",
+    );
+    insta::assert_snapshot!(world.run(&["check", "-p", "cities", "--key", "1"]).text());
 }

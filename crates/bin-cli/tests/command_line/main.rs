@@ -1,4 +1,10 @@
 //! The built binary over real files: what a user sees, as snapshots, and how it exits.
 
 mod bad_input;
+mod certificate;
+mod drift;
+mod first_light;
+mod parked;
+mod rules;
+mod worker;
 mod world;

@@ -1,5 +1,7 @@
 //! A folder with a configuration and real database files, and the built binary run in it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -101,13 +103,35 @@ impl World {
 
     /// Runs the binary in the folder and waits for it.
     pub fn run(&self, arguments: &[&str]) -> Said {
-        let output = self.command(arguments).output().expect("started");
+        self.said(&mut self.command(arguments))
+    }
+
+    fn said(&self, command: &mut Command) -> Said {
+        let output = command.output().expect("started");
         let text = |bytes: &[u8]| self.steady(std::str::from_utf8(bytes).expect("UTF-8"));
         Said {
             code: output.status.code().expect("it exits by itself"),
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),
         }
+    }
+
+    /// Runs the binary as somebody whom rights stop: as whoever runs the tests, unless that is
+    /// root.
+    pub fn run_with_few_rights(&self, arguments: &[&str]) -> Said {
+        let folder = self.folder.path();
+        if std::fs::metadata(folder).expect("it is there").uid() != 0 {
+            return self.run(arguments);
+        }
+        let binary = self.path("truekeep-copy");
+        std::fs::copy(env!("CARGO_BIN_EXE_truekeep"), &binary).expect("copied");
+        for (path, mode) in [(folder, 0o777), (&binary, 0o755)] {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+        }
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let mut command = Command::new("setpriv");
+        command.args(nobody).arg(&binary).args(arguments).current_dir(folder);
+        self.said(command.stdin(Stdio::null()))
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -123,6 +147,10 @@ impl World {
         let text = replace_path(&replace_path(text, &real), folder);
         let text = replace_each(&text, 24, is_time, "[TIME]");
         let text = replace_each(&text, 36, is_uuid, "[ID]");
+        let text = replace_numbers(&text, "", " s", "[N] s");
+        let text = replace_numbers(&text, "\"age_ms\": ", "", "\"age_ms\": [N]");
+        let text = replace_numbers(&text, "\"age_ms\":", "", "\"age_ms\":[N]");
+        let text = replace_numbers(&text, "\"waited_ms\": ", "", "\"waited_ms\": [N]");
         let mut steady = String::new();
         // A holder is a process number and an id.
         for part in text.split_inclusive("-[ID]") {
@@ -159,6 +187,27 @@ fn replace_each(text: &str, length: usize, is: fn(&[u8]) -> bool, by: &str) -> S
         }
     }
     String::from_utf8(made).expect("only ASCII was replaced")
+}
+
+/// Replaces a whole number between two texts, with them.
+fn replace_numbers(text: &str, before: &str, after: &str, by: &str) -> String {
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let length = rest[at..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - at);
+        let (head, tail) = (&rest[..at], &rest[at + length..]);
+        match (head.strip_suffix(before), tail.strip_prefix(after)) {
+            (Some(head), Some(tail)) if !tail.starts_with(|c: char| c.is_alphanumeric()) => {
+                made.push_str(head);
+                made.push_str(by);
+                rest = tail;
+            }
+            _ => {
+                made.push_str(&rest[..at + length]);
+                rest = tail;
+            }
+        }
+    }
+    made + rest
 }
 
 fn fits(part: &[u8], form: &str) -> bool {

@@ -1,0 +1,56 @@
+//! What is told of each happening: to people a line or nothing, to programs always a line.
+
+use std::path::Path;
+use std::time::Duration;
+
+use truekeep_core::{Fence, HolderId, PipelineName, Timestamp, Version};
+
+use super::*;
+use crate::args::Format;
+
+fn happenings() -> Vec<Happening> {
+    let delivered = |failed, cursor| Happening::Delivered {
+        records: 5,
+        failed,
+        cursor: Version::new(cursor),
+        newest: Version::new(10),
+    };
+    let holder = HolderId::parse("holder").expect("valid");
+    let (code, text) = (Code::SINK_UNAVAILABLE, "failed to write a batch: no\nspace".to_owned());
+    vec![
+        Happening::HeldBy(holder, Timestamp::from_ms(0)),
+        Happening::Acquired(Fence::new(3)),
+        Happening::Idle,
+        delivered(0, 5),
+        delivered(1, 10),
+        Happening::Idle,
+        Happening::Trouble {
+            code: code.clone(),
+            text: text.clone(),
+            again_in: Duration::from_millis(1_500),
+        },
+        Happening::Halted { code, text },
+        Happening::Inactive(Code::RULES_CHANGED),
+        Happening::Lost,
+        Happening::Released,
+    ]
+}
+
+#[test]
+fn each_happening_is_told_once_in_words_and_always_as_data() {
+    let config = Config::parse(Path::new("truekeep.toml"), "", &|_| None).expect("good");
+    let out = Output::new(Format::Human);
+    let events = Events::new(out, config);
+    let scope = ScopeId::whole(PipelineName::parse("cities").expect("valid"));
+    let mut state = Scope::default();
+    let mut story = String::new();
+    for what in happenings() {
+        let told = events.told(&scope, &what);
+        story += &format!("{}\n", serde_json::to_string(&told).expect("data"));
+        match state.line(out, &told) {
+            Some(line) => story += &format!("    {line}\n"),
+            None => story += "    (nothing)\n",
+        }
+    }
+    insta::assert_snapshot!(story);
+}

@@ -1,0 +1,73 @@
+//! `diff` finds what differs and writes nothing.
+
+use crate::world::World;
+
+/// A followed world whose mirror was tampered with.
+fn tampered() -> World {
+    let world = World::followed();
+    world.sql(
+        "mirror.db",
+        "DELETE FROM cities WHERE id = 1;
+         UPDATE cities SET _version = 1 WHERE id = 2;
+         UPDATE cities SET _version = 900 WHERE id = 3;
+         INSERT INTO cities SELECT '77', _rules, _version, 77, 'Atlantis', 0
+           FROM cities WHERE id = 4;",
+    );
+    world
+}
+
+#[test]
+fn each_kind_of_drift_is_named() {
+    let world = tampered();
+    let before = std::fs::read(world.path("mirror.db")).expect("read");
+    insta::assert_snapshot!(world.run(&["diff"]).text());
+    insta::assert_snapshot!("drift_as_json", world.run(&["diff", "--format", "json"]).text());
+    insta::assert_snapshot!("drift_counted", world.run(&["diff", "--limit", "1"]).text());
+    assert_eq!(std::fs::read(world.path("mirror.db")).expect("read"), before, "nothing is written");
+}
+
+#[test]
+fn a_change_that_waits_for_a_worker_is_in_flight() {
+    let world = World::followed();
+    world.sql(
+        "app.db",
+        "UPDATE cities SET people = 0 WHERE id = 1; DELETE FROM cities WHERE id = 2;
+         INSERT INTO cities VALUES (6, 'Lagos', 15388000);",
+    );
+    insta::assert_snapshot!(world.run(&["diff"]).text());
+}
+
+#[test]
+fn a_mirror_that_is_gone_lacks_everything() {
+    let world = World::followed();
+    std::fs::remove_file(world.path("mirror.db")).expect("it was there");
+    let said = world.run(&["diff"]);
+    assert_eq!(said.code, 3, "{}", said.text());
+    assert!(said.stdout.contains("5 missing"), "{}", said.text());
+    assert!(!world.path("mirror.db").exists(), "it is not made");
+}
+
+#[test]
+fn a_change_that_capture_missed_is_found() {
+    let world = World::followed();
+    // A trigger that is put back as it was leaves no trace but the change that it missed.
+    let trigger: String = world
+        .open("app.db")
+        .query_row(
+            "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%insert%'",
+            [],
+            |row| row.get(0),
+        )
+        .expect("capture is installed");
+    world.sql(
+        "app.db",
+        &format!(
+            "DROP TRIGGER truekeep_insert_cities;
+             INSERT INTO cities VALUES (8, 'Lima', 10000000);
+             {trigger};"
+        ),
+    );
+    let said = world.run(&["diff"]);
+    assert_eq!(said.code, 3, "{}", said.text());
+    assert!(said.stdout.contains("1 not recorded by capture"), "{}", said.text());
+}
