@@ -68,7 +68,7 @@ pub(super) async fn assert_contents(subject: &dyn SinkUnderTest, expected: &[(&s
     assert_eq!(subject.contents().await, expected);
 }
 
-/// The whole listing, in pages of `limit`.
+/// The whole listing, in pages of `limit`; a declared order is checked as it is read.
 pub(super) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -77,6 +77,10 @@ pub(super) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
         assert!(page.entries.len() <= limit as usize, "a page holds no more than was asked for");
         assert!(page.end || !page.entries.is_empty(), "a page that is not the last moves on");
         entries.extend(page.entries);
+        if sink.capabilities().ordered_listing {
+            let rising = entries.is_sorted_by(|one, next| one.key < next.key);
+            assert!(rising, "keys rise strictly: {entries:?}");
+        }
         if page.end {
             return entries;
         }
