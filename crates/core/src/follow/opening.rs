@@ -65,6 +65,8 @@ impl Opening {
         }
         tail.admit(&seen.view)?;
         tail.recognise(mark)?;
-        Ok(if new_rules { fresh() } else { Tail { mark: found.max(tail.mark), ..tail.clone() } })
+        // The certificate may have gone stale since the last claim, so that is made anew.
+        let again = || Tail { mark: found.max(tail.mark), claimed: None, ..tail.clone() };
+        Ok(if new_rules { fresh() } else { again() })
     }
 }

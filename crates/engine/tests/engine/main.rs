@@ -1,0 +1,12 @@
+//! The rules of the engine, over the reference ledger, source and sink, in virtual time.
+
+mod cost;
+mod follow;
+mod items;
+mod killers;
+mod leases;
+mod races;
+mod scopes;
+mod trouble;
+mod went_back;
+mod world;

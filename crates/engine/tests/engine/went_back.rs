@@ -1,0 +1,170 @@
+//! Sources, sinks and ledgers that went back, or are somebody else's: noticed before anything is
+//! sent (F2).
+
+use std::sync::Arc;
+
+use truekeep_adapter_memory::MemorySource;
+use truekeep_core::certificate::State;
+use truekeep_core::code::Code;
+use truekeep_core::ports::Capture;
+use truekeep_engine::Ending;
+
+use crate::world::{Process, World, pass, row};
+
+/// A world that was delivered and changed, over several starts.
+async fn with_a_past(world: &World) {
+    for round in 0..3 {
+        world.rows(0..10, &format!("round {round}"));
+        let running = world.process().start();
+        pass(3).await;
+        running.stop().await;
+    }
+    assert!(world.equal());
+}
+
+/// A new worker halts with this code, sends nothing, and makes the certificate stale.
+async fn halts(world: &World, code: Code) -> Process {
+    let process = world.process();
+    let ending = process.drain().await;
+    assert!(matches!(&ending, Ending::Halted(found, _) if *found == code), "{ending:?}");
+    assert_eq!(process.tap.count("sink.apply"), 0, "nothing is sent");
+    process
+}
+
+async fn is_stale(world: &World, code: Code) {
+    let certificate = world.certificate().await;
+    assert_eq!((certificate.state, certificate.code), (State::Stale, Some(code)));
+}
+
+/// Rule 121.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_restored_halts_even_once_it_has_overtaken_the_cursor() {
+    for writes in [0, 200] {
+        let world = World::new();
+        world.rows(0..10, "first");
+        world.drain().await;
+        let backup = world.source.backup();
+        with_a_past(&world).await;
+        let now = world.source.backup();
+        world.source.restore(&backup);
+        world.rows(0..writes, "other");
+        halts(&world, Code::SOURCE_WENT_BACK).await;
+        is_stale(&world, Code::SOURCE_WENT_BACK).await;
+        world.source.restore(&now);
+        assert_eq!(world.drain().await, Ending::Drained, "the real one is back");
+        assert_eq!(world.certificate().await.state, State::Complete);
+    }
+}
+
+/// Rule 121: also while a worker runs, before anything of the page is sent.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_restored_under_a_running_worker_halts_before_its_next_page_is_sent() {
+    let world = World::new();
+    with_a_past(&world).await;
+    let backup = world.source.backup();
+    let process = world.process();
+    let running = process.start();
+    pass(1).await;
+    world.rows(0..10, "later");
+    pass(3).await;
+    process.tap.forget_log();
+    world.source.restore(&backup);
+    world.rows(0..200, "other");
+    pass(3).await;
+    assert_eq!(process.tap.count("sink.apply"), 0);
+    is_stale(&world, Code::SOURCE_WENT_BACK).await;
+    running.stop().await;
+}
+
+/// Rule 121: a capture that was taken out and put in again is another feed.
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_was_made_anew_halts() {
+    let world = World::new();
+    with_a_past(&world).await;
+    world.source.remove().await.expect("removed");
+    halts(&world, Code::CAPTURE_MISSING).await;
+    world.source.install().await.expect("installed");
+    while !world.source.fill().await.expect("filled").done {}
+    halts(&world, Code::SOURCE_WENT_BACK).await;
+}
+
+/// Rule 124.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_was_emptied_halts_and_goes_on_once_it_is_back() {
+    let world = World::new();
+    with_a_past(&world).await;
+    world.rows(0..1, "later");
+    let emptied = World { sink: Arc::default(), ..world.clone() };
+    halts(&emptied, Code::SINK_WENT_BACK).await;
+    is_stale(&world, Code::SINK_WENT_BACK).await;
+    assert_eq!(world.drain().await, Ending::Drained);
+    assert!(world.equal());
+    assert_eq!(world.certificate().await.state, State::Complete);
+}
+
+/// Rule 123.
+#[tokio::test(start_paused = true)]
+async fn a_ledger_that_was_restored_halts() {
+    let world = World::new();
+    world.rows(0..10, "first");
+    world.drain().await;
+    let backup = world.ledger.state();
+    with_a_past(&world).await;
+    let now = world.ledger.state();
+    world.ledger.restore(backup);
+    world.rows(0..1, "later");
+    halts(&world, Code::LEDGER_WENT_BACK).await;
+    is_stale(&world, Code::LEDGER_WENT_BACK).await;
+    world.ledger.restore(now);
+    assert_eq!(world.drain().await, Ending::Drained, "the real one is back");
+    assert!(world.equal());
+}
+
+/// Rules 123, 125.
+#[tokio::test(start_paused = true)]
+async fn a_sink_of_another_ledger_is_refused_and_left_alone() {
+    let world = World::new();
+    with_a_past(&world).await;
+    let before = world.sink.contents();
+    let stranger = world.under_another_ledger("stranger");
+    stranger.rows(0..1, "later");
+    halts(&stranger, Code::SINK_OWNED).await;
+    assert_eq!(world.sink.contents(), before);
+    assert_ne!(stranger.certificate().await.state, State::Complete);
+    assert_eq!(world.drain().await, Ending::Drained, "the owner goes on");
+    assert!(world.equal());
+}
+
+/// Rule 125: a pipeline of the same ledger is somebody else as well.
+#[tokio::test(start_paused = true)]
+async fn a_sink_of_another_pipeline_is_refused_and_left_alone() {
+    let world = World::new();
+    with_a_past(&world).await;
+    let before = world.sink.contents();
+    let process = world.process();
+    let other = Arc::new(MemorySource::captured());
+    other.put(&row(0), "somebody else's");
+    let pipeline = process.pipeline_of("other", &other, &world.sink);
+    let running = process.start_all(vec![pipeline]);
+    pass(100).await;
+    assert_eq!(process.tap.count("sink.apply"), 0);
+    assert_eq!(world.sink.contents(), before);
+    running.stop().await;
+}
+
+/// A greater version in the sink than the feed has ever given is no success.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_ahead_of_its_source_halts() {
+    let world = World::new();
+    with_a_past(&world).await;
+    let ahead = world.sink.contents()[&row(4)].clone();
+    let rank = ahead.rank.map(|rank| truekeep_core::Rank {
+        version: truekeep_core::Version::new(1_000_000),
+        ..rank
+    });
+    world.sink.plant(row(4), truekeep_sink_memory::Held { rank, ..ahead });
+    world.rows(0..10, "later");
+    let ending = world.drain().await;
+    assert!(matches!(&ending, Ending::Halted(code, _) if *code == Code::SINK_AHEAD), "{ending:?}");
+    is_stale(&world, Code::SINK_AHEAD).await;
+}
