@@ -237,6 +237,8 @@ pub async fn a_clock_that_went_back_ends_the_lease(ledger: &dyn LedgerUnderTest)
     assert!(!ledger.leases().release(&scope(), &token).await.expect("an answer"));
     let (lease, after_crash) = acquired(ledger, "b").await;
     assert!(after_crash && lease.fence > owner.guard.fence);
+    let held = Acquired::Held { by: holder("b"), until: lease.expires_at };
+    assert_eq!(acquire(ledger, "c").await, held, "the new lease has its own length");
 }
 
 /// A repeat after a lost answer finds what the first try took; nobody else does with its token.
