@@ -35,13 +35,13 @@ fn certificate(world: &World) -> Result<(), Broken> {
         State::Partial => world.ledger.items[usize::from(key)].is_some(),
         State::Never | State::Running | State::Stale | State::Failed => true,
     };
+    let says_complete = matches!(certified.state, State::Complete | State::Partial);
     let Some(moment) = certified.moment else {
-        return if matches!(certified.state, State::Complete | State::Partial) {
-            Err("C1: complete, but at no moment")
-        } else {
-            Ok(())
-        };
+        return if says_complete { Err("C1: complete, but at no moment") } else { Ok(()) };
     };
+    if says_complete && certified.rules != world.ledger.rules {
+        return Err("rule 57: complete under rules that are no longer in force");
+    }
     let lies = |key: &u8| {
         let document = world.sink.document(*key);
         !excused(*key) && !is_as_new(&world.source, *key, document, moment)

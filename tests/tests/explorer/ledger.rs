@@ -80,7 +80,7 @@ impl Ledger {
             },
             fence: self.fence,
             current: writer.current || !breaks.guard_ignores_the_run_version,
-            rules: self.rules,
+            rules: if breaks.guard_ignores_the_rules { writer.lease.rules } else { self.rules },
         };
         machine.guard(writer, held).err()
     }

@@ -27,6 +27,7 @@ use world::Budget;
 pub struct Breaks {
     guard_ignores_the_token: bool,
     guard_ignores_the_run_version: bool,
+    guard_ignores_the_rules: bool,
     sink_has_no_order: bool,
     sink_forgets_deletes: bool,
     moment_before_the_end: bool,
@@ -112,6 +113,7 @@ fn deaths_in_a_row_break_no_promise() {
 const TAKEN_OUT: &[(Breaks, Budget, &str)] = &[
     (Breaks { guard_ignores_the_token: true, ..NONE }, budget(0, 1, 0, 0), "rules 4 and 5"),
     (Breaks { guard_ignores_the_run_version: true, ..NONE }, budget(1, 1, 0, 0), "F1"),
+    (Breaks { guard_ignores_the_rules: true, ..NONE }, budget(0, 0, 0, 1), "rule 57"),
     (Breaks { sink_has_no_order: true, ..NONE }, budget(2, 1, 0, 0), "the sink went back"),
     (Breaks { sink_forgets_deletes: true, ..NONE }, budget(2, 1, 0, 0), "C1"),
     (Breaks { moment_before_the_end: true, ..NONE }, budget(2, 0, 0, 0), "C1"),
@@ -124,6 +126,7 @@ const TAKEN_OUT: &[(Breaks, Budget, &str)] = &[
 const NONE: Breaks = Breaks {
     guard_ignores_the_token: false,
     guard_ignores_the_run_version: false,
+    guard_ignores_the_rules: false,
     sink_has_no_order: false,
     sink_forgets_deletes: false,
     moment_before_the_end: false,
