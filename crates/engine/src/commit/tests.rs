@@ -31,8 +31,8 @@ struct Asked {
 impl Asked {
     fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
         let mut answers: VecDeque<Answer> = answers.into_iter().collect();
-        let (commits, waits): (Arc<Mutex<Vec<Commit>>>, Arc<Mutex<Vec<Duration>>>) =
-            (Arc::default(), Arc::default());
+        let commits: Arc<Mutex<Vec<Commit>>> = Arc::default();
+        let waits: Arc<Mutex<Vec<Duration>>> = Arc::default();
         let mut ledger = MockLedger::new();
         let seen = Arc::clone(&commits);
         ledger.expect_commit().returning(move |commit| {

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::lease::Lease;
@@ -27,7 +27,7 @@ impl Clock for Paused {
     }
 
     async fn sleep(&self, length: Duration) {
-        tokio::time::sleep(length).await;
+        sleep_until(Instant::now() + length).await;
     }
 }
 
@@ -73,7 +73,7 @@ impl Leases for Scripted {
             None => Ok(Vec::new()),
             Some(Answer::Lost(name)) => Ok(vec![token(name)]),
             Some(Answer::Late(by)) => {
-                tokio::time::sleep(by).await;
+                Paused(self.began).sleep(by).await;
                 Ok(Vec::new())
             }
             Some(Answer::Fails) => {
@@ -134,7 +134,7 @@ impl Kept {
 
 async fn seconds(length: u64) {
     // A moment more, so that what is due at that second has happened.
-    tokio::time::sleep(Duration::from_millis(length * 1_000 + 1)).await;
+    Paused(Instant::now()).sleep(Duration::from_millis(length * 1_000 + 1)).await;
 }
 
 #[tokio::test(start_paused = true)]

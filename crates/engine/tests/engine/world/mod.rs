@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 use truekeep_adapter_memory::{MemoryLedger, MemorySource};
 use truekeep_core::certificate::Certificate;
 use truekeep_core::follow::Phase;
@@ -28,7 +29,7 @@ use tap::{Tap, Tapped};
 
 /// The runtime's clock, which the tests pause.
 #[derive(Debug)]
-struct Virtual(tokio::time::Instant);
+struct Virtual(Instant);
 
 #[async_trait]
 impl Clock for Virtual {
@@ -37,7 +38,7 @@ impl Clock for Virtual {
     }
 
     async fn sleep(&self, length: Duration) {
-        tokio::time::sleep(length).await;
+        sleep_until(Instant::now() + length).await;
     }
 }
 
@@ -92,14 +93,14 @@ pub struct World {
     pub fingerprint: String,
     /// How far the ledger's clock is from everybody else's, in milliseconds.
     pub skew_ms: Arc<AtomicI64>,
-    pub began: tokio::time::Instant,
+    pub began: Instant,
     pub entropy: Arc<Counted>,
 }
 
 impl World {
     /// An empty world with capture installed.
     pub fn new() -> Self {
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         let skew_ms = Arc::new(AtomicI64::new(0));
         Self {
             ledger: Self::ledger("ledger", began, &skew_ms),
@@ -113,11 +114,7 @@ impl World {
         }
     }
 
-    fn ledger(
-        id: &str,
-        began: tokio::time::Instant,
-        skew_ms: &Arc<AtomicI64>,
-    ) -> Arc<MemoryLedger> {
+    fn ledger(id: &str, began: Instant, skew_ms: &Arc<AtomicI64>) -> Arc<MemoryLedger> {
         let skew = Arc::clone(skew_ms);
         let now = move || {
             let ms = i64::try_from(began.elapsed().as_millis()).expect("a short test");
@@ -289,7 +286,7 @@ impl Running {
 
 /// Lets so many milliseconds pass.
 pub async fn pass_ms(ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
+    Virtual(Instant::now()).sleep(Duration::from_millis(ms)).await;
 }
 
 /// Lets so many seconds pass.

@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use truekeep_core::Key;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::Outcome;
+use truekeep_core::ports::{Clock, Outcome};
+
+use super::Virtual;
 
 /// What goes wrong with a call.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +144,7 @@ impl Tap {
             }
             Some(Fault::Hangs) => std::future::pending().await,
             Some(Fault::Slow(by)) => {
-                tokio::time::sleep(by).await;
+                Virtual(self.began).sleep(by).await;
                 call.await
             }
             Some(Fault::Panics) => panic!("{name} met a bug, as it was told to"),
