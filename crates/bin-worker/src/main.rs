@@ -47,11 +47,10 @@ fn start(arguments: &Arguments, config: &Arc<Config>) -> Result<Exit, Trouble> {
 fn failed(trouble: &Trouble, config: Option<&Config>) -> ExitCode {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let TroubleReport { message, hint, code, exit, .. } = trouble.report();
-    let text = match trouble {
-        Trouble::Config(invalid) => invalid.render(colour),
-        Trouble::Port(_) | Trouble::Usage(..) | Trouble::File(..) => {
-            format!("error: {message}\nhint: {hint} (`truekeep explain {code}`)")
-        }
+    let text = if let Trouble::Config(invalid) = trouble {
+        invalid.render(colour)
+    } else {
+        format!("error: {message}\nhint: {hint} (`truekeep explain {code}`)")
     };
     let text = config.map_or_else(|| text.clone(), |config| config.redact(&text));
     // Whoever started it may have closed the stream.
