@@ -68,7 +68,11 @@ fn failed(trouble: &Trouble, out: Output, config: Option<&Config>) -> Failed {
         Trouble::Config(invalid) if invalid.problems().iter().any(|p| p.span.is_some()) => {
             Some(invalid.render(out.colour()))
         }
-        Trouble::Config(_) | Trouble::Port(_) | Trouble::Usage(..) | Trouble::File(..) => None,
+        Trouble::Config(_)
+        | Trouble::Port(_)
+        | Trouble::Usage(..)
+        | Trouble::Guard(..)
+        | Trouble::File(..) => None,
     };
     (report, shown)
 }

@@ -66,7 +66,7 @@ impl Output {
                 let TroubleReport { message, hint, code, .. } = report;
                 // What is wrong with a command line needs no registry.
                 let more = match code.as_str() {
-                    "CONFIG_INVALID" => String::new(),
+                    "CONFIG_INVALID" | "GUARD_REFUSED" => String::new(),
                     code => format!(" (`truekeep explain {code}`)"),
                 };
                 writeln!(err, "error: {message}\nhint: {hint}{more}")
@@ -100,7 +100,12 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
 
 /// A text in one line of a terminal: control characters are shown, not obeyed.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A value, or a dash where there is none.

@@ -10,7 +10,6 @@ use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
 use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts};
-use truekeep::trouble::chain;
 use truekeep::wiring::Purpose;
 use truekeep::worker::Workshop;
 use truekeep_core::failure::FailureClass;
@@ -62,7 +61,7 @@ pub async fn run(session: &Session, wanted: &Run) -> Result<Exit, Trouble> {
             ending: "refused",
             code: Some(error.code.to_string()),
             exit: Exit::of(error.class, &error.code),
-            text: Some(session.config.redact(&chain(&error))),
+            text: Some(session.config.redact(&error.chain())),
         });
         let ended = endings(report).chain(refused).collect();
         answer(session, &ledger, &pipelines, ended).await

@@ -64,15 +64,38 @@ impl PortError {
         self
     }
 
-    /// The text with all causes, joined by ": ".
+    /// The text with all causes, joined by ": ", but for those that only repeat what was said.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
+        let mut said = self.to_string();
+        let mut text = said.clone();
         let mut cause = self.source();
         while let Some(inner) = cause {
-            text.push_str(": ");
-            text.push_str(&inner.to_string());
+            let words = inner.to_string();
+            if !said.contains(&words) && !words.contains(&said) {
+                text.push_str(": ");
+                text.push_str(&words);
+                said = words;
+            }
             cause = inner.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Cause(&'static str, #[source] Option<Box<Cause>>);
+
+    #[test]
+    fn a_chain_names_each_cause_once() {
+        let inner = Cause("code 8: read-only", Some(Box::new(Cause("disk", None))));
+        let error = PortError::new("write", FailureClass::Halted, Code::UNEXPECTED)
+            .detail("a.db")
+            .caused_by(Cause("read-only", Some(Box::new(inner))));
+        assert_eq!(error.chain(), "failed to write: a.db: read-only: disk");
     }
 }

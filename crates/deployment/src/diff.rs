@@ -4,6 +4,7 @@
 //! a worker delivers meanwhile is then seen on both sides or has a version after the cursor.
 //! A difference that the pipeline has not come to yet is `in flight`, not drift.
 
+mod pending;
 mod range;
 
 use serde::Serialize;
@@ -12,6 +13,7 @@ use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Feed, ItemState, Items, Records, Sink};
 use truekeep_core::{Key, Rank, RulesNumber, ScopeId, Version};
 
+use pending::Pending;
 use range::{Merge, Standstill};
 
 /// Differences that are named; more are counted.
@@ -125,8 +127,9 @@ impl Found {
 pub async fn compare(sides: &Sides<'_>, mut progress: impl FnMut(u64)) -> Result<Found, PortError> {
     let mut found = Found::default();
     let mut merge = Merge::new(sides.sink, sides.records, sides.rules, PAGE);
+    let mut pending = Pending::new(sides.items, &sides.scope, PAGE);
     while let Some(differences) = merge.advance().await? {
-        judge(sides, differences, &mut found).await?;
+        judge(sides, differences, &mut pending, &mut found).await?;
         found.equal = merge.equal();
         progress(merge.seen());
     }
@@ -139,6 +142,7 @@ pub async fn compare(sides: &Sides<'_>, mut progress: impl FnMut(u64)) -> Result
 async fn judge(
     sides: &Sides<'_>,
     differences: Vec<Difference>,
+    pending: &mut Pending<'_>,
     found: &mut Found,
 ) -> Result<(), PortError> {
     let orphans: Vec<Key> = differences
@@ -165,7 +169,7 @@ async fn judge(
             found.in_flight += 1;
             continue;
         }
-        match sides.items.item(&sides.scope, &key).await?.map(|item| item.state) {
+        match pending.state(&key).await? {
             Some(ItemState::Pending | ItemState::Leased | ItemState::Retry)
                 if kind != Kind::Ahead =>
             {

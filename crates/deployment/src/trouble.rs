@@ -1,7 +1,5 @@
 //! Why a command could not do its work: what is printed, what to do, and how the process exits.
 
-use std::error::Error;
-
 use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
@@ -21,6 +19,9 @@ pub enum Trouble {
     /// The command cannot be meant like this: what is wrong, and what to do.
     #[error("{0}")]
     Usage(String, String),
+    /// A guard refuses to do damage: what it would be, and what to do instead.
+    #[error("{0}")]
+    Guard(String, String),
     /// A file of the command's own could not be read or written: which one, and what to do.
     #[error("failed to {0}")]
     File(String, #[source] std::io::Error),
@@ -60,6 +61,7 @@ impl Trouble {
         match self {
             Self::Config(_) | Self::Usage(..) => Code::CONFIG_INVALID,
             Self::Port(error) => error.code.clone(),
+            Self::Guard(..) => Code::GUARD_REFUSED,
             Self::File(..) => Code::UNEXPECTED,
         }
     }
@@ -68,6 +70,7 @@ impl Trouble {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config(_) | Self::Usage(..) | Self::File(..) => Exit::Config,
+            Self::Guard(..) => Exit::GuardRefused,
             Self::Port(error) => Exit::of(error.class, &error.code),
         }
     }
@@ -80,8 +83,8 @@ impl Trouble {
                 [one] => format!("{}: {}", invalid.path().display(), one.message),
                 all => format!("{} has {} problems", invalid.path().display(), all.len()),
             },
-            Self::Port(error) => chain(error),
-            Self::Usage(message, _) => message.clone(),
+            Self::Port(error) => error.chain(),
+            Self::Usage(message, _) | Self::Guard(message, _) => message.clone(),
             Self::File(_, cause) => format!("{self}: {cause}"),
         };
         // One line, whatever a database or a library has to say.
@@ -100,7 +103,7 @@ impl Trouble {
                 _ => remedy(&Code::CONFIG_INVALID).to_owned(),
             },
             Self::Port(error) => remedy(&error.code).to_owned(),
-            Self::Usage(_, hint) => hint.clone(),
+            Self::Usage(_, hint) | Self::Guard(_, hint) => hint.clone(),
             Self::File(..) => "mend the path or its rights".to_owned(),
         }
     }
@@ -114,27 +117,10 @@ impl Trouble {
             exit: self.exit().number(),
             problems: match self {
                 Self::Config(invalid) => invalid.placed(),
-                Self::Port(_) | Self::Usage(..) | Self::File(..) => Vec::new(),
+                Self::Port(_) | Self::Usage(..) | Self::Guard(..) | Self::File(..) => Vec::new(),
             },
         }
     }
-}
-
-/// A port's failure with its causes, but for those that only repeat what was said.
-pub fn chain(error: &PortError) -> String {
-    let mut text = error.to_string();
-    let mut said = text.clone();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !words.contains(&said) && !said.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-            said = words;
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 /// What the registry says to do about a code.

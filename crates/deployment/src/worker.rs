@@ -16,7 +16,6 @@ use crate::clock::SystemClock;
 use crate::config::{Config, PipelineConfig};
 use crate::entropy::RandomEntropy;
 use crate::status::LedgerPorts;
-use crate::trouble::chain;
 use crate::wiring::{Wired, open_pipeline};
 
 /// What workers are made of.
@@ -110,7 +109,7 @@ impl<'c> Workshop<'c> {
             for (pipeline, error) in &refused {
                 let trouble = Happening::Trouble {
                     code: error.code.clone(),
-                    text: chain(error),
+                    text: error.chain(),
                     again_in: limits::HALTED_RECHECK,
                 };
                 self.observer.happened(&ScopeId::whole(pipeline.name.clone()), &trouble);

@@ -1,7 +1,7 @@
 //! A connection on a thread of its own: callers send it work and await the answer.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -39,6 +39,8 @@ type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 #[derive(Debug, Clone)]
 pub struct Database {
     role: Role,
+    /// Told with every failure: a process has several databases open.
+    path: Arc<Path>,
     work: mpsc::Sender<Work>,
 }
 
@@ -49,13 +51,15 @@ impl Database {
     /// A [`PortError`] that names the path and what is wrong with it: it is not there, a folder,
     /// not readable, not a database, locked.
     pub async fn open(path: &Path, options: Options) -> Result<Self, PortError> {
-        let path = path.to_owned();
+        let path: Arc<Path> = path.into();
+        let of_thread = Arc::clone(&path);
         let (opened, answer) = oneshot::channel();
         let (work, jobs) = mpsc::channel::<Work>();
         let role = options.role;
         std::thread::Builder::new()
             .name(format!("sqlite-{role:?}").to_lowercase())
             .spawn(move || {
+                let path = of_thread;
                 let mut connection = match connect(&path, options) {
                     Ok(connection) => connection,
                     Err(error) => {
@@ -71,7 +75,7 @@ impl Database {
             })
             .map_err(|error| gone(role, "start a database thread").caused_by(error))?;
         answer.await.map_err(|_| gone(role, "open a database"))??;
-        Ok(Self { role, work })
+        Ok(Self { role, path, work })
     }
 
     /// Does work on the connection and awaits its answer. Work that was begun is finished even if
@@ -91,7 +95,10 @@ impl Database {
         self.work.send(job).map_err(|_| gone(self.role, operation))?;
         match answer.await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(Failure::Sqlite(error))) => Err(classify(self.role, operation, error)),
+            Ok(Err(Failure::Sqlite(error))) => {
+                let path = self.path.display().to_string();
+                Err(classify(self.role, operation, error).detail(path))
+            }
             Ok(Err(Failure::Port(error))) => Err(error),
             Err(_) => Err(gone(self.role, operation)),
         }

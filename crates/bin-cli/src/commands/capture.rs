@@ -79,12 +79,22 @@ async fn verify(session: &Session, selection: &Selection) -> Result<Exit, Troubl
 
 async fn remove(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
     if selection.pipelines.is_empty() {
-        let message = "removing capture makes every pipeline of the table stale";
-        let hint = "say which one with `--pipeline NAME`";
+        let message = "which pipeline's capture is removed is not said";
+        let hint = "name it with `--pipeline NAME`: without capture it is stale";
         return Err(Trouble::Usage(message.to_owned(), hint.to_owned()));
     }
+    let selected = session.selected(selection)?;
+    let config = &session.config;
+    let shares = |other: &&PipelineConfig| {
+        !selected.contains(other) && selected.iter().any(|one| config.share_feed(one, other))
+    };
+    if let Some(other) = config.pipelines.iter().find(shares) {
+        let message = format!("the pipeline `{}` follows the same table", other.name);
+        let hint = format!("name it as well with `--pipeline {}`, or remove it first", other.name);
+        return Err(Trouble::Guard(message, hint));
+    }
     let mut pipelines = Vec::new();
-    for pipeline in session.selected(selection)? {
+    for pipeline in selected {
         let source = open_source(&session.config, pipeline).await?;
         source.capture.remove().await?;
         pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));

@@ -5,7 +5,7 @@ use truekeep::announce::Standing;
 use truekeep::codes::Exit;
 use truekeep::config::{LedgerConfig, PipelineConfig, PlacedProblem};
 use truekeep::status::{Known, LedgerPorts};
-use truekeep::trouble::{Trouble, chain, remedy};
+use truekeep::trouble::{Trouble, remedy};
 use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
@@ -166,7 +166,7 @@ impl Finding {
         part: &'static str,
         error: &PortError,
     ) -> Self {
-        let text = plain(&session.config.redact(&chain(error)));
+        let text = plain(&session.config.redact(&error.chain()));
         Self::wrong(pipeline, part, text, &error.code, Exit::of(error.class, &error.code))
     }
 

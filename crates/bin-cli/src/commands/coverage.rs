@@ -5,7 +5,6 @@ use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
 use truekeep::coverage::{self, Coverage, Covered, Freshness, Wanted};
 use truekeep::status::{Known, LedgerPorts};
-use truekeep::trouble::chain;
 use truekeep::wiring::{Purpose, open_source};
 use truekeep_core::Version;
 use truekeep_core::certificate::State;
@@ -42,7 +41,7 @@ async fn answer(
         };
         match looked.await {
             Ok(found) => freshness = found,
-            Err(error) => unreachable = Some(chain(&error)),
+            Err(error) => unreachable = Some(error.chain()),
         }
     }
     let (mut covered, state) = coverage::judge(&known, asked, freshness);

@@ -24,6 +24,8 @@ struct Differences {
 #[derive(Serialize)]
 struct PipelineDiff {
     pipeline: String,
+    /// Rules are in force for it; without, the sink's versions have no match.
+    announced: bool,
     /// Another configuration is in force, so what is right is not what this one says.
     rules_changed: bool,
     #[serde(flatten)]
@@ -70,6 +72,7 @@ async fn pipeline_diff(
     progress.end();
     Ok(PipelineDiff {
         pipeline: pipeline.name.to_string(),
+        announced: record.is_some(),
         rules_changed: record
             .is_some_and(|record| record.rules.fingerprint != source.rules.fingerprint),
         found,
@@ -100,6 +103,9 @@ fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
         }
     }
     text.push('\n');
+    if !diff.announced {
+        text += "  the ledger does not know it: no rules are in force\n";
+    }
     if diff.rules_changed {
         text +=
             "  the configuration differs from the rules in force: see `truekeep apply --dry-run`\n";

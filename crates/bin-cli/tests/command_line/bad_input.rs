@@ -144,9 +144,7 @@ fn a_source_that_may_not_be_written_is_named() {
 fn a_sink_that_may_not_be_written_is_named() {
     let world = World::followed();
     world.sql("app.db", "UPDATE cities SET people = 0");
-    for file in ["app.db", "truekeep.db"] {
-        std::fs::set_permissions(world.path(file), Permissions::from_mode(0o666)).expect("set");
-    }
+    world.share();
     protect(&world, "mirror.db");
     insta::assert_snapshot!(world.run_with_few_rights(&["run", "--once"]).text());
 }
@@ -180,7 +178,7 @@ fn a_query_of_the_rules_that_cannot_be_is_named() {
     let world = World::cities();
     world.reconfigure(
         "key = \"id\"\n",
-        "key = \"id\"\ndocument = { sql = \"SELECT nothing FROM cities WHERE id = :id\" }\n",
+        "key = \"id\"\ndocument = { sql = \"SELECT absent FROM cities WHERE id = :id\" }\n",
     );
     insta::assert_snapshot!(world.run(&["check", "-p", "cities", "--key", "1"]).text());
 }

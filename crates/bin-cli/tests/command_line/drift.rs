@@ -71,3 +71,12 @@ fn a_change_that_capture_missed_is_found() {
     assert_eq!(said.code, 3, "{}", said.text());
     assert!(said.stdout.contains("1 not recorded by capture"), "{}", said.text());
 }
+
+#[test]
+fn a_ledger_that_is_gone_makes_everything_drift_or_in_flight() {
+    let world = tampered();
+    for file in ["truekeep.db", "truekeep.db-wal", "truekeep.db-shm"] {
+        let _ = std::fs::remove_file(world.path(file));
+    }
+    insta::assert_snapshot!(world.run(&["diff"]).text());
+}

@@ -123,3 +123,29 @@ fn every_code_and_exit_is_explained() {
     }
     insta::assert_snapshot!(world.run(&["explain", "SINK_AHEAD"]).text());
 }
+
+#[test]
+fn capture_is_removed_only_with_all_that_need_it() {
+    let world = World::cities();
+    let second = "\n[pipeline.towns]\nsource = \"app\"\ntable = \"cities\"\nkey = \"id\"\n\
+        sink = \"towns\"\n\n[sink.towns]\nkind = \"sqlite\"\nurl = \"sqlite:mirror.db\"\n\
+        table = \"towns\"\n";
+    let text = std::fs::read_to_string(world.path("truekeep.toml")).expect("read");
+    world.write("truekeep.toml", &(text + second));
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    let mut story = String::new();
+    for command in
+        ["capture remove", "capture remove -p towns", "capture remove -p towns -p cities"]
+    {
+        let said = world.run(&command.split(' ').collect::<Vec<_>>());
+        story += &format!("$ truekeep {command}\n{}\n", said.text());
+    }
+    insta::assert_snapshot!(story);
+    let left: u32 = world
+        .open("app.db")
+        .query_row("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'truekeep%'", [], |row| {
+            row.get(0)
+        })
+        .expect("counted");
+    assert_eq!(left, 0);
+}

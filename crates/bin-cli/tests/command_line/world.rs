@@ -134,6 +134,14 @@ impl World {
         self.said(command.stdin(Stdio::null()))
     }
 
+    /// Lets everybody write every file.
+    pub fn share(&self) {
+        for entry in std::fs::read_dir(self.folder.path()).expect("read") {
+            let path = entry.expect("read").path();
+            std::fs::set_permissions(path, Permissions::from_mode(0o666)).expect("set");
+        }
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_truekeep"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());

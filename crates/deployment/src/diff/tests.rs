@@ -30,25 +30,25 @@ fn scope() -> ScopeId {
     ScopeId::whole(truekeep_core::PipelineName::parse("cities").expect("valid"))
 }
 
-/// Items in these states.
+/// Items in these states, listed two at a time.
 fn items(states: &[(&str, ItemState)]) -> MockItems {
-    let states: Vec<(Key, ItemState)> =
-        states.iter().map(|(name, state)| (key(name), *state)).collect();
+    let item = |(name, state): &(&str, ItemState)| Item {
+        scope: scope(),
+        key: key(name),
+        version: Version::new(1),
+        kind: ItemKind::Upsert,
+        state: *state,
+        attempts: 1,
+        due_at: Timestamp::from_ms(0),
+        code: Code::SINK_REFUSED,
+        reason: String::new(),
+        changed_at: Timestamp::from_ms(0),
+    };
+    let all: Vec<Item> = states.iter().map(item).collect();
     let mut items = MockItems::new();
-    items.expect_item().returning(move |scope, key| {
-        let found = states.iter().find(|(name, _)| name == key);
-        Ok(found.map(|(key, state)| Item {
-            scope: scope.clone(),
-            key: key.clone(),
-            version: Version::new(1),
-            kind: ItemKind::Upsert,
-            state: *state,
-            attempts: 1,
-            due_at: Timestamp::from_ms(0),
-            code: Code::SINK_REFUSED,
-            reason: String::new(),
-            changed_at: Timestamp::from_ms(0),
-        }))
+    items.expect_list().returning(move |_, _, after, limit| {
+        let rest = all.iter().filter(|item| after.as_ref().is_none_or(|a| item.key > a.0));
+        Ok(rest.take(limit as usize).cloned().collect())
     });
     items
 }
@@ -165,6 +165,20 @@ async fn a_parked_record_is_drift_that_is_known_and_one_in_retry_is_in_flight() 
     let found = world.compare().await;
     assert_eq!((found.missing, found.parked, found.in_flight), (1, 1, 1));
     assert!(found.named[0].parked);
+}
+
+#[tokio::test]
+async fn items_are_walked_beside_the_differences() {
+    let states = ["b", "d", "e", "h"].map(|name| (name, ItemState::Parked));
+    let (items, scope) = (items(&states), scope());
+    let mut pending = Pending::new(&items, &scope, 2);
+    let mut parked = String::new();
+    for name in ["a", "b", "c", "e", "f", "h", "i"] {
+        if pending.state(&key(name)).await.expect("listed").is_some() {
+            parked += name;
+        }
+    }
+    assert_eq!(parked, "beh");
 }
 
 #[tokio::test]
