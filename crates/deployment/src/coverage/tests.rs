@@ -2,8 +2,8 @@
 
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::certificate::Certificate;
-use truekeep_core::follow::{Follow, Observation, Opened, Phase, Terms};
-use truekeep_core::ports::{PipelineRecord, RulesRecord};
+use truekeep_core::follow::{Delivered, Follow, Observation, Opened, PageSeen, Phase, Terms};
+use truekeep_core::ports::{Consumer, PipelineRecord, RulesRecord};
 use truekeep_core::procedure::Procedure;
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{
@@ -98,6 +98,17 @@ fn all_are_complete_only_if_each_is() {
     assert_eq!((both.complete, both.state), (false, "unknown"));
 }
 
+fn terms(consumer: Consumer) -> Terms {
+    Terms {
+        rules: RulesNumber::new(1),
+        consumer,
+        page_rows: 100,
+        delivery: RetryPolicy::DELIVERY,
+        register_every: Duration::from_secs(1),
+        halted_recheck: Duration::from_secs(1),
+    }
+}
+
 /// As `known`, with a run that has consumed this source to its end.
 async fn tailed(source: &MemorySource) -> Known {
     let mut known = known();
@@ -106,14 +117,7 @@ async fn tailed(source: &MemorySource) -> Known {
     if let Some(certificate) = &mut known.certificate {
         certificate.moment = page.moment;
     }
-    let terms = Terms {
-        rules: RulesNumber::new(1),
-        consumer,
-        page_rows: 100,
-        delivery: RetryPolicy::DELIVERY,
-        register_every: Duration::from_secs(1),
-        halted_recheck: Duration::from_secs(1),
-    };
+    let terms = terms(consumer);
     let opened = Observation::Opened(Opened { view: page.view, mark: None });
     let step = Follow::on(&terms, Phase::START, opened, known.now).expect("it fits");
     known.phase = Some(step.next);
@@ -140,4 +144,24 @@ async fn another_source_or_a_broken_capture_is_not_fresh() {
     assert_eq!(freshness(&known, &other).await.expect("read"), Freshness::AsOfCertificate);
     source.break_capture();
     assert_eq!(freshness(&known, &source).await.expect("read"), Freshness::AsOfCertificate);
+}
+
+#[tokio::test]
+async fn a_cursor_of_other_rules_counts_for_nothing() {
+    let source = MemorySource::captured();
+    source.put(&Key::new("a"), "1");
+    let mut known = tailed(&source).await;
+    let page = source.changes(&known.consumer().expect("announced"), Version::new(0), 9).await;
+    let (page, moved) = (page.expect("read"), Version::new(1));
+    let delivered = Delivered::default();
+    let (next, moment, view) = (page.next, page.moment, page.view);
+    let seen = Observation::Page(PageSeen { next, moment, view, delivered });
+    let phase = known.phase.take().expect("tailing");
+    let step = Follow::on(&terms(known.consumer().expect("announced")), phase, seen, known.now);
+    known.phase = Some(step.expect("it fits").next);
+    assert_eq!(known.cursor(), moved);
+    if let Some(record) = &mut known.record {
+        record.rules.number = RulesNumber::new(2);
+    }
+    assert_eq!(known.cursor(), Version::new(0));
 }

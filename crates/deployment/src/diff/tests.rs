@@ -302,3 +302,18 @@ async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
         assert_eq!(error.code, Code::UNEXPECTED, "{}", error.chain());
     }
 }
+
+#[tokio::test]
+async fn a_source_that_lists_a_key_twice_ends_the_comparison() {
+    let witness = Arc::new(Witness::default());
+    let sink = Pages(vec!["a", "b", "d"], witness);
+    let mut records = MockRecords::new();
+    records.expect_keys().returning(|after, _| {
+        let keys = vec![(key("b"), Version::new(1)), (key("c"), Version::new(1))];
+        Ok(KeyPage { keys, end: after.is_some() })
+    });
+    let mut merge = Merge::new(&sink, &records, RULES, 10);
+    merge.advance().await.expect("the first range is in order");
+    let error = merge.advance().await.expect_err("b was listed before");
+    assert!(error.chain().contains("byte order"), "{}", error.chain());
+}
