@@ -302,3 +302,15 @@ async fn record_that_a_trigger_ignores_is_refused() {
     let outcomes = sink.apply(batch(2, &["a"])).await.expect("answered").outcomes;
     assert_eq!(outcomes, [Outcome::Applied]);
 }
+
+/// What the mirror lost while it was written is not a fault of the records.
+#[tokio::test]
+async fn column_dropped_under_the_writer_halts_and_refuses_no_record() {
+    let (_folder, path) = file();
+    let sink = prepared(&path, &mapped("m", &[("a", ""), ("b", "")])).await;
+    sink.apply(batch(1, &["a", "b"])).await.expect("applied");
+    let db = Connection::open(&path).expect("opened");
+    db.execute_batch("ALTER TABLE m DROP COLUMN b").expect("dropped");
+    let error = sink.apply(batch(2, &["a", "b"])).await.expect_err("a column is gone");
+    assert_eq!((error.class, error.code), (FailureClass::Halted, Code::MIRROR_MISMATCH));
+}
