@@ -1,0 +1,87 @@
+//! What capture costs the application's writers.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::database;
+use crate::measure::{Bar, Figure, timed};
+
+/// Single commits of one measurement.
+const COMMITS: u64 = 20_000;
+
+/// Writers with and without capture, and the longest time that our own fill holds the write lock.
+pub fn run(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = Vec::new();
+    let rows = rows.min(200_000);
+    for (synchronous, bar) in [("NORMAL", 0.4), ("FULL", 0.8)] {
+        let commits = if synchronous == "FULL" { COMMITS / 4 } else { COMMITS };
+        let bare = writers(rows, synchronous, commits, false)?;
+        let ours = writers(rows, synchronous, commits, true)?;
+        let name = format!("single commits beside capture, {synchronous}");
+        figures.push(Figure::rates(&name, commits, ours.single, bare.single, Bar::AtLeast(bar)));
+        let name = format!("one statement over {} rows beside capture, {synchronous}", rows / 2);
+        figures.push(Figure::rates(&name, rows / 2, ours.bulk, bare.bulk, Bar::Stated));
+    }
+    figures.push(longest_lock(rows)?);
+    Ok(figures)
+}
+
+struct Took {
+    single: Duration,
+    bulk: Duration,
+}
+
+fn writers(
+    rows: u64,
+    synchronous: &str,
+    commits: u64,
+    captured: bool,
+) -> Result<Took, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let [source, ..] = database::files(folder.path());
+    database::make(&source, rows)?;
+    if captured {
+        install(&source)?;
+    }
+    let db = database::application(&source, synchronous)?;
+    let ((), single) = timed(|| -> rusqlite::Result<()> {
+        let mut update =
+            db.prepare("UPDATE product SET stock = stock + 1, changed = ? WHERE id = ?")?;
+        for n in 0..commits {
+            let id = i64::try_from(n * 7_919 % rows + 1).unwrap_or(1);
+            update.execute([i64::try_from(n).unwrap_or(0), id])?;
+        }
+        Ok(())
+    })?;
+    let half = i64::try_from(rows / 2)?;
+    let (_, bulk) =
+        timed(|| db.execute("UPDATE product SET stock = stock + 1 WHERE id <= ?", [half]))?;
+    Ok(Took { single, bulk })
+}
+
+fn install(path: &Path) -> Result<(), Box<dyn Error>> {
+    database::runtime()?.block_on(async {
+        let source = database::source(path).await?;
+        database::capture(&source).await
+    })
+}
+
+/// Tries to write all the time while the fill runs, and says how long it waited at most.
+fn longest_lock(rows: u64) -> Result<Figure, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let [source, ..] = database::files(folder.path());
+    database::make(&source, rows)?;
+    let db = database::application(&source, "NORMAL")?;
+    let path = source.clone();
+    let fill = std::thread::spawn(move || install(&path).map_err(|error| error.to_string()));
+    let mut longest = Duration::ZERO;
+    while !fill.is_finished() {
+        let began = Instant::now();
+        db.execute("UPDATE product SET stock = stock + 1 WHERE id = 1", [])?;
+        longest = longest.max(began.elapsed());
+    }
+    fill.join().map_err(|_| "the fill broke")??;
+    let name = "longest wait of a writer beside the fill";
+    Ok(Figure::alone(name, longest.as_secs_f64() * 1_000.0, "ms", Bar::AtMost(50.0)))
+}
