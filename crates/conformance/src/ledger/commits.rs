@@ -163,10 +163,14 @@ pub async fn a_run_ends_once(ledger: &dyn LedgerUnderTest) {
     assert_eq!(ledger.ledger().load(&scope(), ProcedureKind::Follow).await.expect("none"), None);
     let again = ledger.ledger().open_run(&new_run("run-2", "first")).await.expect("an answer");
     let Opened::Run(ended) = again else { panic!("its key finds it") };
-    assert_eq!((ended.id, ended.state), (commit.run, RunState::Succeeded));
-    let next = ledger.ledger().open_run(&new_run("run-2", "second")).await.expect("an answer");
+    assert_eq!((&ended.id, &ended.state), (&commit.run, &RunState::Succeeded));
+    let next = ledger.ledger().open_run(&new_run("run-2", "a second")).await.expect("an answer");
     let Opened::Run(next) = next else { panic!("nothing is open") };
     assert!(next.epoch > ended.epoch);
+    let again = ledger.ledger().open_run(&new_run("run-3", "first")).await.expect("an answer");
+    assert_eq!(again, Opened::Run(ended), "its key still finds it");
+    let other = ledger.ledger().open_run(&new_run("run-3", "other")).await.expect("an answer");
+    assert_eq!(other, Opened::Conflict(next));
 }
 
 /// A judgement counts the items as the writes before it left them.
