@@ -75,7 +75,11 @@ pub struct Selection {
 #[derive(Debug, Args)]
 pub struct Init {
     /// The database to follow, as in `sqlite:app.db`.
-    pub url: String,
+    #[arg(required_unless_present = "example", conflicts_with = "example")]
+    pub url: Option<String>,
+    /// Prints the commented example, which shows every key, and writes nothing.
+    #[arg(long)]
+    pub example: bool,
 }
 
 /// `check`.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::output::Output;
 
@@ -24,11 +24,11 @@ pub struct Progress {
 impl Progress {
     pub fn new(out: Output, what: impl Into<String>, total: u64) -> Self {
         let what = what.into();
-        let style = "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta} left";
+        let style = "{msg} {wide_bar} {human_pos}/{human_len} {rate} {eta} left";
         let bar = out.draws().then(|| {
             let bar = ProgressBar::new(total).with_message(what.clone());
             match ProgressStyle::with_template(style) {
-                Ok(style) => bar.with_style(style),
+                Ok(style) => bar.with_style(style.with_key("rate", rate)),
                 Err(_) => bar,
             }
         });
@@ -66,6 +66,11 @@ impl Progress {
     fn line(&self) -> String {
         line(&self.what, self.done, self.total, self.began.elapsed())
     }
+}
+
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A bar that cannot be drawn is no failure of the work.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
 }
 
 fn line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {

@@ -90,7 +90,7 @@ codes! {
     CONFIG_INVALID:
         "The configuration cannot be used.",
         "A key is unknown, missing or has a value it cannot have.",
-        "Mend the line that the message names; `truekeep init` prints a commented example.";
+        "Mend the line that the message names; `truekeep init --example` shows every key.";
     DOCUMENT_TOO_LARGE:
         "A record's document is larger than `document_max`.",
         "The record holds a large text or blob.",

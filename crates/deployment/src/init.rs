@@ -45,7 +45,7 @@ fn written(url: &str, path: &Path, tables: &[FoundTable]) -> Proposal {
     let location = quoted(&format!("sqlite:{}", path.display()));
     let mut text = format!(
         "# Written by `truekeep init {}`. Then: `truekeep check`, `truekeep capture install`, and\n\
-         # `truekeep run`.\n\n\
+         # `truekeep run`. Every key is shown by `truekeep init --example`.\n\n\
          [source.{source}]\nurl = {location}\n",
         comment(url)
     );

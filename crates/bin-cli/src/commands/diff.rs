@@ -65,8 +65,8 @@ async fn pipeline_diff(
         sink: sink.as_ref(),
         items: ledger.items.as_ref(),
     };
-    // Every key is looked at twice: against the sink, and against the feed.
-    let total = live.saturating_mul(2);
+    // Every key is looked at against the sink, and by the audit from the table and from the feed.
+    let total = live.saturating_mul(3);
     let mut progress = Progress::new(session.out, pipeline.name.as_str(), total);
     let found = compare(&sides, |seen| progress.at(seen, total)).await?;
     progress.end();

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
+use truekeep::config::EXAMPLE;
 use truekeep::init::propose;
 
 use crate::args::Init;
@@ -24,7 +25,16 @@ struct LeftOut {
     reason: String,
 }
 
+#[derive(Serialize)]
+struct Example {
+    example: &'static str,
+}
+
 pub async fn init(wanted: &Init, path: &Path, out: Output) -> Result<Exit, Trouble> {
+    let Some(url) = &wanted.url else {
+        out.show(&Example { example: EXAMPLE }, |shown| shown.example.to_owned());
+        return Ok(Exit::Done);
+    };
     let shown = path.display().to_string();
     let there = || {
         let message = format!("{shown} is there already, and is not overwritten");
@@ -33,7 +43,7 @@ pub async fn init(wanted: &Init, path: &Path, out: Output) -> Result<Exit, Troub
     if path.exists() {
         return Err(there());
     }
-    let proposal = propose(&wanted.url, path).await?;
+    let proposal = propose(url, path).await?;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     let written = made.and_then(|mut file| file.write_all(proposal.text.as_bytes()));
     written.map_err(|error| match error.kind() {

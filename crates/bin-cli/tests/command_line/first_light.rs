@@ -93,6 +93,15 @@ fn a_configuration_is_not_overwritten() {
 }
 
 #[test]
+fn the_example_is_printed_and_nothing_is_written() {
+    let world = World::empty();
+    let said = world.run(&["init", "--example"]);
+    assert_eq!((said.code, said.stdout.contains("[pipeline.products]")), (0, true));
+    assert_eq!(world.run(&["init"]).code, 2, "a database or the example is meant");
+    assert!(!world.path("truekeep.toml").exists());
+}
+
+#[test]
 fn a_document_is_shown_for_one_key() {
     let world = World::cities();
     world.reconfigure(
