@@ -158,3 +158,29 @@ fn capture_is_removed_only_with_all_that_need_it() {
         .expect("counted");
     assert_eq!(left, 0);
 }
+
+#[test]
+fn pipelines_of_one_table_share_what_each_of_them_watches() {
+    let world = World::cities();
+    world.sql("app.db", "CREATE TABLE names (city INTEGER, name TEXT)");
+    let second = "\n[pipeline.towns]\nsource = \"app\"\ntable = \"cities\"\nkey = \"id\"\n\
+        watch = [{ table = \"names\", key = \"city\" }]\nsink = \"towns\"\n\n\
+        [sink.towns]\nkind = \"sqlite\"\nurl = \"sqlite:mirror.db\"\ntable = \"towns\"\n";
+    let text = std::fs::read_to_string(world.path("truekeep.toml")).expect("read");
+    world.write("truekeep.toml", &(text + second));
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    assert_eq!(world.run(&["run", "--once"]).code, 0);
+    for pipeline in ["cities", "towns"] {
+        let said = world.run(&["capture", "verify", "-p", pipeline]);
+        assert_eq!(said.code, 0, "{}", said.text());
+        let said = world.run(&["capture", "install", "-p", pipeline]);
+        assert_eq!(said.code, 0, "{}", said.text());
+    }
+    world.sql("app.db", "INSERT INTO names VALUES (3, 'Athens')");
+    assert_eq!(world.run(&["run", "--once"]).code, 0);
+    let moved: u64 = world
+        .open("mirror.db")
+        .query_row("SELECT _version FROM towns WHERE id = 3", [], |row| row.get(0))
+        .expect("it is there");
+    assert!(moved > 5, "a watched change is a new version of the city: {moved}");
+}
