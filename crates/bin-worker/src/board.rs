@@ -105,6 +105,8 @@ impl Facts {
                 *self.troubles.entry(code.clone()).or_default() += 1;
                 let ailment = Ailment { code: code.clone(), text: text.clone() };
                 self.condition = Condition::Halted(ailment);
+                // Nobody reads the feed meanwhile.
+                self.behind = None;
             }
             Happening::Inactive(code) => {
                 let ailment = Ailment { code: code.clone(), text: String::new() };

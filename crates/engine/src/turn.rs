@@ -160,7 +160,8 @@ impl Runner {
             let cursor = held.phase.tail().map_or(Version::new(0), |tail| tail.cursor);
             let newest = newest.unwrap_or(cursor);
             self.happened(&Happening::Delivered { records, failed, cursor, newest });
-        } else if turn == Turn::NotDue {
+        } else if turn == Turn::NotDue && newest.is_some() {
+            // Only the feed says that nothing is due.
             self.happened(&Happening::Idle);
         }
         if let (Phase::Halted(halted), false) = (&held.phase, halted_before) {

@@ -1,3 +1,5 @@
+//! What the board keeps of what happens.
+
 use std::time::Duration;
 
 use truekeep_core::{HolderId, Timestamp, Version};
@@ -51,6 +53,12 @@ fn what_went_wrong_stays_told_until_something_goes_well() {
     assert_eq!(facts.fence, None, "a lease that was given back is not ours");
     let facts = after(&[trouble(Code::SINK_FENCED), Happening::Idle]);
     assert_eq!(facts.ailment(), None);
+}
+
+#[test]
+fn how_far_a_halted_scope_is_behind_is_not_known() {
+    let facts = after(&[delivered(10, 1, 10, 25), halted(Code::SINK_OWNED)]);
+    assert_eq!(facts.behind, None);
 }
 
 #[test]

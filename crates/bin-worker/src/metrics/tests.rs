@@ -1,3 +1,5 @@
+//! The metrics as a scrape finds them.
+
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::{Fence, LedgerId, PipelineName, ScopeId, Timestamp};

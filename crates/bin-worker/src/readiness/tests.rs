@@ -1,3 +1,5 @@
+//! When a pipeline counts as worked on.
+
 use truekeep_core::follow::Halted;
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{ProcedureKind, Run, RunHealth, RunState};
