@@ -6,17 +6,17 @@ use truekeep_core::certificate::State;
 use truekeep_core::code::Code;
 use truekeep_core::ports::{ItemFilter, ItemState, Items};
 
-use crate::world::tap::Grudge;
+use crate::world::tap::{Fault, Grudge};
 use crate::world::{Process, World, key, pass, row};
 
-/// Workers start and die, one after another, until one of them lives for an hour; returns how many
-/// died.
+/// Workers start and die, one after another, until one of them lives for ten minutes; returns how
+/// many died.
 async fn until_one_lives(process: &Process) -> u32 {
     for deaths in 0..100 {
         let running = process.start();
         tokio::select! {
             () = process.tap.killed.notified() => running.kill().await,
-            () = pass(3_600) => {
+            () = pass(600) => {
                 running.stop().await;
                 return deaths;
             }
@@ -43,6 +43,7 @@ async fn only_these_are_parked(world: &World, killers: &[u32]) {
 async fn a_record_that_kills_is_found_alone_and_parked_and_its_neighbours_are_delivered() {
     for page_rows in [1, 2, 8, 1_000] {
         let mut world = World::new();
+        world.settings.poll_every = Duration::from_secs(1);
         world.settings.page_rows = page_rows;
         world.rows(0..100, "first");
         let process = world.process();
@@ -56,6 +57,7 @@ async fn a_record_that_kills_is_found_alone_and_parked_and_its_neighbours_are_de
 #[tokio::test(start_paused = true)]
 async fn neighbouring_killers_are_all_found() {
     let mut world = World::new();
+    world.settings.poll_every = Duration::from_secs(1);
     world.settings.page_rows = 16;
     world.rows(0..60, "first");
     let process = world.process();
@@ -71,6 +73,7 @@ async fn neighbouring_killers_are_all_found() {
 async fn an_item_that_kills_is_parked_and_no_item_or_page_beside_it() {
     for page_rows in [1, 4, 1_000] {
         let mut world = World::new();
+        world.settings.poll_every = Duration::from_secs(1);
         world.settings.page_rows = page_rows;
         world.rows(0..30, "first");
         let process = world.process();
@@ -90,10 +93,56 @@ async fn an_item_that_kills_is_parked_and_no_item_or_page_beside_it() {
     }
 }
 
+/// A death is the fault of the page that was announced, not of what is read ahead of it.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_kills_whoever_loads_it_is_found_behind_its_slow_neighbour() {
+    let mut world = World::new();
+    world.settings.poll_every = Duration::from_secs(1);
+    world.settings.page_rows = 8;
+    world.rows(0..20, "first");
+    let process = world.process();
+    process.tap.fault("sink.apply", u32::MAX, Fault::Slow(Duration::from_secs(1)));
+    process.tap.bear("00011", Grudge::KillsReader);
+    until_one_lives(&process).await;
+    only_these_are_parked(&world, &[11]).await;
+}
+
+/// Nor is it the page's fault if an item killed, however many have died of that.
+#[tokio::test(start_paused = true)]
+async fn deaths_of_an_item_do_not_add_up_to_the_fault_of_a_page() {
+    let mut world = World::new();
+    world.settings.poll_every = Duration::from_secs(1);
+    world.settings.page_rows = 1;
+    world.rows(17..18, "first");
+    let process = world.process();
+    process.tap.bear("00017", Grudge::PutsOff);
+    process.drain().await;
+    process.tap.bear("00017", Grudge::Kills);
+    process.tap.fault("sink.apply", u32::MAX, Fault::Slow(Duration::from_secs(10)));
+    world.rows(40..60, "first");
+    for _ in 0..5 {
+        pass(world.settings.lease_ttl.as_secs()).await;
+        let running = process.start();
+        tokio::select! {
+            () = process.tap.killed.notified() => {}
+            () = pass(600) => {}
+        }
+        running.kill().await;
+    }
+    // And one that an operator kills with an innocent page in its hands.
+    pass(world.settings.lease_ttl.as_secs()).await;
+    let running = process.start();
+    pass(5).await;
+    running.kill().await;
+    until_one_lives(&process).await;
+    only_these_are_parked(&world, &[17]).await;
+}
+
 /// A worker that dies idle, or is killed by an operator, accuses nobody.
 #[tokio::test(start_paused = true)]
 async fn workers_that_die_of_something_else_accuse_nobody() {
     let mut world = World::new();
+    world.settings.poll_every = Duration::from_secs(1);
     world.settings.page_rows = 4;
     world.rows(0..10, "first");
     let process = world.process();
@@ -117,6 +166,7 @@ async fn nobody_is_parked(world: &World) {
 #[tokio::test(start_paused = true)]
 async fn a_parked_killer_that_was_mended_is_delivered() {
     let mut world = World::new();
+    world.settings.poll_every = Duration::from_secs(1);
     world.settings.page_rows = 8;
     world.rows(0..20, "first");
     let process = world.process();
@@ -138,7 +188,7 @@ async fn a_record_on_which_the_sink_hangs_is_parked_with_no_worker_dying() {
     let process = world.process();
     process.tap.bear("00011", Grudge::Kills);
     let running = process.start();
-    pass(12 * 3_600).await;
+    pass(2 * 3_600).await;
     only_these_are_parked(&world, &[11]).await;
     running.stop().await;
 }

@@ -148,6 +148,10 @@ impl Feed for Tapped<MemorySource> {
 #[async_trait]
 impl Records for Tapped<MemorySource> {
     async fn load(&self, keys: &[Key], bytes_max: usize) -> Result<Vec<Loaded>, PortError> {
+        if keys.iter().any(|key| self.tap.grudge(key) == Some(Grudge::KillsReader)) {
+            self.tap.killed.notify_one();
+            std::future::pending::<()>().await;
+        }
         pass!(self, "records.load", self.port.load(keys, bytes_max))
     }
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {

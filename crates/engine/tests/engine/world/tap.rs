@@ -29,7 +29,7 @@ pub enum Fault {
     Panics,
 }
 
-/// What a sink has against one record.
+/// What is wrong with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grudge {
     /// It refuses the record.
@@ -40,6 +40,8 @@ pub enum Grudge {
     PutsOff,
     /// Whoever sends the record dies.
     Kills,
+    /// Whoever loads the record dies.
+    KillsReader,
 }
 
 #[derive(Debug)]
@@ -170,7 +172,9 @@ impl Grudge {
         match self {
             Self::Refuses => Outcome::Refused(Code::SINK_REFUSED, "a grudge".into()),
             Self::PutsOff => Outcome::Retry(Code::SINK_UNAVAILABLE, "not now".into()),
-            Self::RefusesBatch | Self::Kills => unreachable!("concerns the batch"),
+            Self::RefusesBatch | Self::Kills | Self::KillsReader => {
+                unreachable!("concerns the batch")
+            }
         }
     }
 }
