@@ -160,7 +160,7 @@ fn capture_is_removed_only_with_all_that_need_it() {
 }
 
 #[test]
-fn pipelines_of_one_table_share_what_each_of_them_watches() {
+fn pipelines_of_one_table_leave_each_others_watches_alone() {
     let world = World::cities();
     world.sql("app.db", "CREATE TABLE names (city INTEGER, name TEXT)");
     let second = "\n[pipeline.towns]\nsource = \"app\"\ntable = \"cities\"\nkey = \"id\"\n\
@@ -170,7 +170,7 @@ fn pipelines_of_one_table_share_what_each_of_them_watches() {
     world.write("truekeep.toml", &(text + second));
     assert_eq!(world.run(&["capture", "install"]).code, 0);
     assert_eq!(world.run(&["run", "--once"]).code, 0);
-    for pipeline in ["cities", "towns"] {
+    for pipeline in ["towns", "cities"] {
         let said = world.run(&["capture", "verify", "-p", pipeline]);
         assert_eq!(said.code, 0, "{}", said.text());
         let said = world.run(&["capture", "install", "-p", pipeline]);

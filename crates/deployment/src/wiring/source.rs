@@ -35,7 +35,7 @@ pub async fn open_source(
     pipeline: &PipelineConfig,
 ) -> Result<SourcePorts, PortError> {
     let location = &config.source_of(pipeline).location;
-    let source = SqliteSource::open(location.path(), spec(config, pipeline), BUSY_MAX).await?;
+    let source = SqliteSource::open(location.path(), spec(pipeline), BUSY_MAX).await?;
     let columns = source.shape().into_iter().map(|column| (column.name, column.declared_type));
     let rules = Rules::of(pipeline, config.sink_of(pipeline), &source.fingerprint_parts());
     let columns = columns.collect();
@@ -49,7 +49,7 @@ pub async fn open_source(
     })
 }
 
-fn spec(config: &Config, pipeline: &PipelineConfig) -> RelationSpec {
+fn spec(pipeline: &PipelineConfig) -> RelationSpec {
     RelationSpec {
         table: pipeline.table.clone(),
         key: pipeline.key.clone(),
@@ -61,24 +61,10 @@ fn spec(config: &Config, pipeline: &PipelineConfig) -> RelationSpec {
             }
         },
         live_when: pipeline.live_when.clone(),
-        watch: watches(config, pipeline),
+        watch: pipeline.watch.iter().map(watch).collect(),
         normal_form: pipeline.normal_form,
         document_max: pipeline.document_max,
     }
-}
-
-/// What all pipelines of the table watch: they share its feed and so its triggers, and none may
-/// take away what another one needs.
-fn watches(config: &Config, pipeline: &PipelineConfig) -> Vec<Watch> {
-    let mut watches: Vec<Watch> = Vec::new();
-    for other in config.pipelines.iter().filter(|other| config.share_feed(pipeline, other)) {
-        for watch in other.watch.iter().map(watch) {
-            if !watches.contains(&watch) {
-                watches.push(watch);
-            }
-        }
-    }
-    watches
 }
 
 fn watch(watch: &WatchConfig) -> Watch {
