@@ -174,17 +174,20 @@ async fn a_step_that_fails_leaves_the_version_before_it() {
 #[tokio::test]
 async fn another_programs_database_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("app.db");
-    let app = Connection::open(&path).expect("opened");
-    app.execute_batch("CREATE TABLE users (name TEXT); PRAGMA user_version = 1;").expect("made");
-    let before = std::fs::read(&path).expect("read");
-    for error in [
-        refused(&path, SQLITE).await,
-        SqliteLedger::migrate(&path, BUSY).await.expect_err("refused"),
-    ] {
-        assert_eq!((error.class, error.code), (FailureClass::Halted, Code::LEDGER_CORRUPT));
+    for version in [0, 1] {
+        let path = folder.path().join(format!("app-{version}.db"));
+        let app = Connection::open(&path).expect("opened");
+        app.execute_batch("CREATE TABLE users (name TEXT)").expect("made");
+        app.pragma_update(None, "user_version", version).expect("set");
+        let before = std::fs::read(&path).expect("read");
+        for error in [
+            refused(&path, SQLITE).await,
+            SqliteLedger::migrate(&path, BUSY).await.expect_err("refused"),
+        ] {
+            assert_eq!((error.class, error.code), (FailureClass::Halted, Code::LEDGER_CORRUPT));
+        }
+        assert_eq!(std::fs::read(&path).expect("read"), before);
     }
-    assert_eq!(std::fs::read(&path).expect("read"), before);
 }
 
 #[tokio::test]
