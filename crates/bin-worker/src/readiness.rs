@@ -22,8 +22,14 @@ pub fn unready(
     ttl: Duration,
     now: Duration,
 ) -> Option<Ailment> {
-    if let Condition::Halted(ailment) = &facts.condition {
-        return Some(ailment.clone());
+    match &facts.condition {
+        Condition::Halted(ailment) => return Some(ailment.clone()),
+        // Whoever replaces workers one by one must stop here: the last that works goes by other
+        // rules than this one.
+        Condition::Troubled(ailment) if ailment.code == Code::RULES_CHANGED => {
+            return Some(ailment.clone());
+        }
+        Condition::Troubled(_) | Condition::Seeking | Condition::Working | Condition::Waiting => {}
     }
     let known = match known {
         Ok(known) => known,

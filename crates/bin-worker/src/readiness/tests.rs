@@ -95,6 +95,13 @@ fn a_pipeline_that_is_halted_is_not_ready_whoever_halted_it() {
 }
 
 #[test]
+fn a_worker_with_other_rules_is_not_ready_even_if_another_one_works() {
+    let ailment = Ailment { code: Code::RULES_CHANGED, text: String::new() };
+    let facts = Facts { condition: Condition::Troubled(ailment), ..Facts::default() };
+    assert_eq!(code(&facts, held(3)), Some(Code::RULES_CHANGED));
+}
+
+#[test]
 fn a_turn_that_hangs_is_not_ready() {
     assert_eq!(code(&ours(3, NOW - SILENCE_MAX), held(3)), None);
     let hung = ours(3, NOW - SILENCE_MAX - Duration::from_millis(1));

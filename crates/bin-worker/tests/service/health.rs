@@ -88,14 +88,15 @@ fn a_table_that_is_no_mirror_is_named() {
 }
 
 #[test]
-fn rules_that_are_not_in_force_are_named() {
+fn rules_that_are_not_in_force_are_named_while_another_worker_works() {
     let world = World::new("30 s");
     world.capture();
-    let mut worker = Process::start(&world.config_path());
-    worker.hear("lease taken");
-    worker.kill();
-    let other = pipeline("things") + "live_when = \"size > 1\"\n";
-    world.configure(&format!("{other}[worker]\n{LISTEN}"));
-    let mut worker = Process::start(&world.config_path());
-    unready(worker.address(), "things", "RULES_CHANGED");
+    let mut first = Process::start(&world.config_path());
+    first.hear("lease taken");
+    let other = world.path("other.toml");
+    let text = pipeline("things") + "live_when = \"size > 1\"\n[worker]\n" + LISTEN;
+    std::fs::write(&other, text).expect("written");
+    let mut second = Process::start(&other);
+    unready(second.address(), "things", "RULES_CHANGED");
+    assert!(world.known("things").lease.is_some(), "the first still works");
 }

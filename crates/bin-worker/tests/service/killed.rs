@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::law::Law;
 use crate::process::Process;
-use crate::world::World;
+use crate::world::{LISTEN, World, pipeline};
 use crate::writer::{Draws, Writer};
 
 const KILLS: u32 = 30;
@@ -13,6 +13,9 @@ const KILLS: u32 = 30;
 #[test]
 fn kill_9_thirty_times() {
     let world = World::new("1 s");
+    // Small pages, so that workers die between them too.
+    let pipeline = pipeline("things") + "page_rows = 10\n";
+    world.configure(&format!("{pipeline}[worker]\nlease = \"1 s\"\n{LISTEN}"));
     world.capture();
     let writer = Writer::start(world.source(), 7);
     let (mut law, mut draws) = (Law::default(), Draws(11));

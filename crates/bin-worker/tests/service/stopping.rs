@@ -1,9 +1,11 @@
-//! Signals: the first asks, the second ends.
+//! Signals: the first asks, the second ends the process.
 
 use rustix::process::Signal;
 
+use crate::law::Law;
 use crate::process::Process;
 use crate::world::World;
+use crate::writer::Writer;
 
 #[test]
 fn a_signal_hands_leases_back() {
@@ -11,10 +13,13 @@ fn a_signal_hands_leases_back() {
         // So long that nobody would see the end of a lease that was kept.
         let world = World::new("1 h");
         world.capture();
+        let writer = Writer::start(world.source(), 5);
         let mut worker = Process::start(&world.config_path());
         worker.hear("lease taken");
         worker.signal(signal);
         let (status, log) = worker.end();
+        writer.stop();
+        Law::default().check(&world);
         assert_eq!(status.code(), Some(0), "{log}");
         assert!(log.contains("\"message\":\"lease given back\""), "{log}");
         assert_eq!(world.known("things").lease, None);
