@@ -21,7 +21,7 @@ use super::names::{FeedNames, literal, quote};
 use super::records::is_there;
 use super::resolve::Resolved;
 use super::spec::RelationSpec;
-use super::triggers::{LIVE, TOMBSTONE};
+use super::triggers::{LIVE, MARK_COLUMNS, TOMBSTONE};
 use super::{audit, fill};
 
 /// The tables of one feed. A feed is read by key, by number, and for what is not live.
@@ -42,8 +42,10 @@ fn tables(names: &FeedNames) -> Vec<String> {
         format!("CREATE TABLE IF NOT EXISTS {counter} (newest INTEGER NOT NULL)"),
         format!("INSERT INTO {counter} SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM {counter})"),
         format!(
-            "CREATE TABLE IF NOT EXISTS {mark} \
-             (number INTEGER PRIMARY KEY, watch TEXT NOT NULL, place TEXT, a, b, c, d)"
+            "CREATE TABLE IF NOT EXISTS {mark} (watch TEXT NOT NULL, {} NOT NULL DEFAULT '', \
+             place TEXT, again INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (watch, {})) WITHOUT ROWID",
+            MARK_COLUMNS.join(" NOT NULL DEFAULT '', "),
+            MARK_COLUMNS.join(", ")
         ),
     ]
 }

@@ -6,6 +6,7 @@
 
 use super::names::quote;
 use super::table::{Table, Term, Unique};
+use super::tokens::{name, tokens};
 
 /// The event that a BEFORE trigger stands before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,14 +100,19 @@ fn equal(table: &Table, own: &str, term: &Term) -> (String, Option<String>) {
     }
 }
 
-/// An expression over the new row's columns.
+/// An expression over the new row's columns, of those that it names: any other column may be
+/// dropped, which SQLite refuses while a trigger names it.
 fn over_new(table: &Table, expression: &str) -> String {
-    let columns: Vec<String> = table
+    let words: Vec<String> = tokens(expression).iter().filter_map(name).collect();
+    let mut columns: Vec<String> = table
         .columns
         .iter()
-        .filter(|column| !column.hidden)
+        .filter(|column| words.iter().any(|word| word.eq_ignore_ascii_case(&column.name)))
         .map(|column| format!("NEW.{0} AS {0}", quote(&column.name)))
         .collect();
+    if columns.is_empty() {
+        columns.push("NULL".into());
+    }
     format!("(SELECT {expression} FROM (SELECT {}) AS {})", columns.join(", "), quote(&table.name))
 }
 

@@ -42,7 +42,7 @@ pub(super) fn from_hex(hex: &[u8]) -> Option<Vec<u8>> {
         _ => None,
     };
     let pair = |pair: &[u8]| Some(nibble(pair[0])? << 4 | nibble(pair[1])?);
-    if hex.len() % 2 == 0 { hex.chunks(2).map(pair).collect() } else { None }
+    if hex.len().is_multiple_of(2) { hex.chunks(2).map(pair).collect() } else { None }
 }
 
 /// Longest stem that is spelt out: SQLite has no limit, but people read these names.

@@ -17,10 +17,7 @@ use super::signature::Present;
 use super::spec::{RelationSpec, Watch};
 use super::statements::Statements;
 use super::table::{Table, TableColumn, nearest, refused};
-use super::triggers::{Child, Parent, Relation, Trigger};
-
-/// The most columns that refer to a parent: a mark holds as many values.
-const VIA_COLUMNS_MAX: usize = 4;
+use super::triggers::{MARK_COLUMNS, Related, Relation, Trigger};
 
 /// A relation as it is now.
 #[derive(Debug)]
@@ -67,12 +64,10 @@ impl Resolved {
         let walk = walk(&table)?;
         let relation = Relation { table: &table, key: &key, names: &names };
         let mut triggers = relation.triggers();
-        let mut related = Vec::new();
         for watch in &spec.watch {
-            let other = watched(connection, &table, &key, &relation, watch, &mut triggers)?;
-            related.push(other);
+            triggers.extend(watched(connection, &relation, watch)?);
         }
-        let present = Present::read(connection, &names, &table, &related, &key, &triggers)?;
+        let present = Present::read(connection, &names, &table, &key, &triggers)?;
         let selection = Selection::of(connection, &table, &key, spec)?;
         let statements = Statements::of(&table, &names, &key, &walk, spec, &selection);
         let fingerprint = fingerprint_parts(connection, &table, &key, &selection, spec)?;
@@ -174,53 +169,37 @@ fn walk(table: &Table) -> Result<KeyShape, Failure> {
     Ok(KeyShape { columns })
 }
 
-/// Adds the triggers of a related table, and returns it.
+/// The triggers of a related table.
 fn watched(
     connection: &Connection,
-    table: &Table,
-    key: &KeyShape,
     relation: &Relation<'_>,
     watch: &Watch,
-    triggers: &mut Vec<Trigger>,
-) -> Result<Table, Failure> {
-    let spelt = |table: &Table, names: &[String]| -> Result<Vec<String>, Failure> {
-        names.iter().map(|name| Ok(named(table, name)?.name.clone())).collect()
+) -> Result<Vec<Trigger>, Failure> {
+    let own = relation.table;
+    let (role, name, via, key) = match watch {
+        Watch::Child { table, key } => ("child", table, None, key),
+        Watch::Parent { table, via, key } => ("parent", table, Some(via), key),
     };
-    match watch {
-        Watch::Child { table: name, key: columns } => {
-            let child = Table::describe(connection, name)?;
-            if columns.len() != key.columns.len() {
-                return Err(config(format!(
-                    "watch of {}: `key` names {} columns, the key of {} has {}",
-                    quote(name),
-                    columns.len(),
-                    quote(&table.name),
-                    key.columns.len()
-                )));
-            }
-            let columns = spelt(&child, columns)?;
-            triggers.extend(relation.child_triggers(&Child { table: &child, key: columns }));
-            Ok(child)
-        }
-        Watch::Parent { table: name, via, key: columns } => {
-            let parent = Table::describe(connection, name)?;
-            let columns =
-                if columns.is_empty() { parent.primary_key() } else { spelt(&parent, columns)? };
-            if columns.len() != via.len() || !(1..=VIA_COLUMNS_MAX).contains(&via.len()) {
-                return Err(config(format!(
-                    "watch of {}: `via` names {} columns, the key that they refer to has {}; \
-                     1 to {VIA_COLUMNS_MAX} of each are wanted",
-                    quote(name),
-                    via.len(),
-                    columns.len()
-                )));
-            }
-            let via = spelt(table, via)?;
-            let related = Parent { table: &parent, via, key: columns };
-            triggers.extend(relation.parent_triggers(&related));
-            Ok(parent)
-        }
+    let table = Table::describe(connection, name)?;
+    let via: Vec<&TableColumn> = match via {
+        Some(via) => via.iter().map(|name| named(own, name)).collect::<Result<_, _>>()?,
+        None => relation.key.columns.iter().filter_map(|part| part.of_table(own)).collect(),
+    };
+    let primary = table.primary_key();
+    let key = if role == "parent" && key.is_empty() { &primary } else { key };
+    let key: Vec<&TableColumn> =
+        key.iter().map(|name| named(&table, name)).collect::<Result<_, _>>()?;
+    if key.len() != via.len() || !(1..=MARK_COLUMNS.len()).contains(&via.len()) {
+        return Err(config(format!(
+            "watch of {}: {} of its columns are to be compared with {} of {}; 1 to {} of each are wanted",
+            quote(name),
+            key.len(),
+            via.len(),
+            quote(&own.name),
+            MARK_COLUMNS.len()
+        )));
     }
+    Ok(relation.related_triggers(&Related { role, table: &table, via, key }))
 }
 
 /// A relation that is kept between transactions of one connection.

@@ -7,6 +7,8 @@
 //! the places alone having changed while the schema's version moved by one, where a drop and a
 //! create need two.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 use truekeep_core::Signature;
 use truekeep_sqlite::Failure;
@@ -37,7 +39,6 @@ impl Present {
         connection: &Connection,
         names: &FeedNames,
         relation: &Table,
-        related: &[Table],
         key: &KeyShape,
         wanted: &[Trigger],
     ) -> Result<Self, Failure> {
@@ -72,7 +73,12 @@ impl Present {
         }
         texts.push(key.describe());
         texts.push(relation.shape());
-        texts.extend(related.iter().map(Table::shape));
+        // By the triggers that stand there, not by these rules: another pipeline's related tables
+        // are part of the same feed.
+        let tables: BTreeSet<&str> = found.triggers.iter().map(|t| t.table.as_str()).collect();
+        for table in tables.into_iter().filter(|table| *table != relation.name) {
+            texts.push(Table::describe(connection, table)?.shape());
+        }
         found.texts = digest(texts.iter().map(String::as_str), 32);
         found.places = digest(places.iter().map(String::as_str), 16);
         found.differences = found.compare(names, wanted, sealed);

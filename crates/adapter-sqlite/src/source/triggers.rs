@@ -9,7 +9,7 @@
 use super::conflict::{Conflict, Event, conflict};
 use super::key::KeyShape;
 use super::names::{FeedNames, digest, literal, quote};
-use super::table::{Table, Unique};
+use super::table::{Affinity, Table, TableColumn, Term, Unique};
 
 /// The row was there when its number was given.
 pub(super) const LIVE: i64 = 0;
@@ -34,23 +34,20 @@ pub(super) struct Relation<'a> {
     pub names: &'a FeedNames,
 }
 
-/// A related table whose rows belong to one of the relation's.
+/// A related table: rows of the relation are found by what its rows hold.
 #[derive(Debug)]
-pub(super) struct Child<'a> {
+pub(super) struct Related<'a> {
+    /// What it is to the relation: a word of the triggers' names.
+    pub role: &'static str,
     pub table: &'a Table,
-    /// Its columns that hold the relation's key, in the key's order.
-    pub key: Vec<String>,
+    /// The relation's columns that are compared.
+    pub via: Vec<&'a TableColumn>,
+    /// Its columns that they are compared with.
+    pub key: Vec<&'a TableColumn>,
 }
 
-/// A related table that rows of the relation refer to.
-#[derive(Debug)]
-pub(super) struct Parent<'a> {
-    pub table: &'a Table,
-    /// The relation's columns that refer to it.
-    pub via: Vec<String>,
-    /// Its columns that they refer to.
-    pub key: Vec<String>,
-}
+/// The columns that hold a mark's values.
+pub(super) const MARK_COLUMNS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 impl Relation<'_> {
     fn draw(&self) -> String {
@@ -140,7 +137,7 @@ impl Relation<'_> {
             Unique::Index { terms, condition: None, .. } => {
                 terms.len() == key.len()
                     && terms.iter().all(|term| {
-                        let super::table::Term::Column { name, collation } = term else {
+                        let Term::Column { name, collation } = term else {
                             return false;
                         };
                         let column = self.table.column(name);
@@ -152,104 +149,78 @@ impl Relation<'_> {
         }
     }
 
-    /// The triggers on a child: each change gives the parents of its old and its new row a number.
-    pub fn child_triggers(&self, child: &Child<'_>) -> Vec<Trigger> {
-        let own = quote(&child.table.name);
-        let columns: Vec<String> = child.key.iter().map(|name| quote(name)).collect();
-        let touch = |value: &dyn Fn(&str) -> String| {
-            // Unary plus takes the child's affinity away, so that the parent's is applied.
-            let same = self.key.columns.iter().zip(&columns).map(|(parent, column)| {
-                format!("truekeep_parent.{} = {}", parent.sql, value(column))
-            });
-            let select = format!(
-                "SELECT {}, {}, {LIVE} FROM {} AS truekeep_parent WHERE {}",
-                self.key.text("truekeep_parent."),
-                self.drawn(),
-                quote(&self.table.name),
-                same.collect::<Vec<_>>().join(" AND "),
-            );
-            vec![self.draw(), self.upsert(&select)]
+    /// The triggers on a related table: each change leaves a mark with what rows are found by.
+    ///
+    /// They name no other table of the application's: SQLite refuses to rename a table while a
+    /// trigger names one that is not there, and so would refuse every rebuild of the relation.
+    pub fn related_triggers(&self, related: &Related<'_>) -> Vec<Trigger> {
+        let own = quote(&related.table.name);
+        let columns: Vec<String> = related.key.iter().map(|column| quote(&column.name)).collect();
+        let watch = comparison(&related.via, &related.key);
+        let id = digest([related.table.name.to_ascii_lowercase().as_str(), &watch], 8);
+        let into = format!(
+            "INSERT INTO {} (watch, {}) SELECT {}",
+            quote(&self.names.mark()),
+            MARK_COLUMNS[..columns.len()].join(", "),
+            literal(&watch)
+        );
+        // An expansion under way is finished first, so that no row waits for ever.
+        let again = format!(
+            "ON CONFLICT (watch, {}) DO UPDATE SET again = place IS NOT NULL;",
+            MARK_COLUMNS.join(", ")
+        );
+        let mark = |row: &str, from: &str| {
+            let values: Vec<String> =
+                columns.iter().map(|column| format!("{row}{column}")).collect();
+            let there: Vec<String> =
+                values.iter().map(|value| format!("{value} IS NOT NULL")).collect();
+            let (values, there) = (values.join(", "), there.join(" AND "));
+            vec![self.draw(), format!("{into}, {values} {from}{there} {again}")]
         };
-        let removed = |conflict: &Conflict| {
-            touch(&|column| format!("(SELECT +{own}.{column} FROM {own} WHERE {})", conflict.rows))
-        };
-        let of = |row: &'static str| touch(&move |column| format!("+{row}{column}"));
-        self.related("child", child.table, &columns, &child.key, &of, &removed)
-    }
-
-    /// The triggers on a parent: each change leaves a mark with the value that rows refer to.
-    pub fn parent_triggers(&self, parent: &Parent<'_>) -> Vec<Trigger> {
-        let own = quote(&parent.table.name);
-        let columns: Vec<String> = parent.key.iter().map(|name| quote(name)).collect();
-        let collations: Vec<&str> = parent
-            .key
-            .iter()
-            .map(|name| parent.table.column(name).map_or("BINARY", |c| c.collation.as_str()))
-            .collect();
-        let watch = serde_json::json!({ "via": parent.via, "collate": collations }).to_string();
-        let mark = quote(&self.names.mark());
-        let places: Vec<&str> = ["a", "b", "c", "d"].into_iter().take(columns.len()).collect();
-        let into = format!("INSERT INTO {mark} (number, watch, {})", places.join(", "));
-        let values = |row: &str| {
-            columns.iter().map(|column| format!("{row}{column}")).collect::<Vec<_>>().join(", ")
-        };
-        let of = |row: &'static str| {
-            let text =
-                format!("{into} VALUES ({}, {}, {});", self.drawn(), literal(&watch), values(row));
-            vec![self.draw(), text]
-        };
-        let removed = |conflict: &Conflict| {
-            let text = format!(
-                "{into} SELECT {}, {}, {} FROM {own} WHERE {};",
-                self.drawn(),
-                literal(&watch),
-                values(&format!("{own}.")),
-                conflict.rows
-            );
-            vec![self.draw(), text]
-        };
-        let identity: Vec<String> = parent.via.iter().chain(&parent.key).cloned().collect();
-        self.related("parent", parent.table, &columns, &identity, &of, &removed)
-    }
-
-    /// The triggers on a related table, which differ only in what they do about a row.
-    fn related(
-        &self,
-        role: &str,
-        table: &Table,
-        columns: &[String],
-        identity: &[String],
-        of: &dyn Fn(&'static str) -> Vec<String>,
-        removed: &dyn Fn(&Conflict) -> Vec<String>,
-    ) -> Vec<Trigger> {
-        let own = quote(&table.name);
-        let name = table.name.to_ascii_lowercase();
-        let texts = std::iter::once(name.as_str()).chain(identity.iter().map(String::as_str));
-        let id = digest(texts, 8);
-        let kind = |what: &str| format!("{role}_{id}_{what}");
-        let moved = columns
-            .iter()
-            .map(|column| format!("OLD.{column} IS NOT NEW.{column}"))
-            .collect::<Vec<_>>()
-            .join(" OR ");
+        let kind = |what: &str| format!("{}_{id}_{what}", related.role);
+        let moved: Vec<String> =
+            columns.iter().map(|column| format!("OLD.{column} IS NOT NEW.{column}")).collect();
+        let rekey = format!("AFTER UPDATE ON {own} WHEN {}", moved.join(" OR "));
         let after = |event: &str| format!("AFTER {event} ON {own}");
-        let rekey = format!("AFTER UPDATE ON {own} WHEN {moved}");
+        let trigger = |what: &str, when: &str, body: &[String]| {
+            self.trigger(&kind(what), related.table, when, body)
+        };
         let mut all = vec![
-            self.trigger(&kind("insert"), table, &after("INSERT"), &of("NEW.")),
-            self.trigger(&kind("update"), table, &after("UPDATE"), &of("NEW.")),
-            self.trigger(&kind("rekey"), table, &rekey, &of("OLD.")),
-            self.trigger(&kind("delete"), table, &after("DELETE"), &of("OLD.")),
+            trigger("insert", &after("INSERT"), &mark("NEW.", "WHERE ")),
+            trigger("update", &after("UPDATE"), &mark("NEW.", "WHERE ")),
+            trigger("rekey", &rekey, &mark("OLD.", "WHERE ")),
+            trigger("delete", &after("DELETE"), &mark("OLD.", "WHERE ")),
         ];
-        for (place, unique) in table.uniques.iter().enumerate() {
+        for (place, unique) in related.table.uniques.iter().enumerate() {
             for event in [Event::Insert, Event::Update] {
-                let conflict = conflict(table, unique, event);
-                let kind = kind(&format!("replace{place}_{}", event.word()));
-                let when = before(&own, event, &conflict);
-                all.push(self.trigger(&kind, table, &when, &removed(&conflict)));
+                let conflict = conflict(related.table, unique, event);
+                let body =
+                    mark(&format!("{own}."), &format!("FROM {own} WHERE {} AND ", conflict.rows));
+                let what = format!("replace{place}_{}", event.word());
+                all.push(trigger(&what, &before(&own, event, &conflict), &body));
             }
         }
         all
     }
+}
+
+/// How columns of the relation are compared with those of a related table, as a mark keeps it: one
+/// row too many costs a delivery, one too few a wrong document, so what a join could convert or
+/// fold is told.
+fn comparison(via: &[&TableColumn], key: &[&TableColumn]) -> String {
+    let numeric =
+        |affinity| matches!(affinity, Affinity::Integer | Affinity::Real | Affinity::Numeric);
+    let one = |(via, key): (&&TableColumn, &&TableColumn)| {
+        let convert = match (via.affinity, key.affinity) {
+            (via, _) if numeric(via) => "no",
+            (_, key) if numeric(key) => "number",
+            (Affinity::Blob, Affinity::Text) => "text",
+            _ => "no",
+        };
+        let fold = if key.collation == via.collation { "BINARY" } else { &key.collation };
+        serde_json::json!({ "column": via.name, "convert": convert, "fold": fold })
+    };
+    serde_json::Value::Array(via.iter().zip(key).map(one).collect()).to_string()
 }
 
 fn before(own: &str, event: Event, conflict: &Conflict) -> String {
@@ -260,3 +231,6 @@ fn before(own: &str, event: Event, conflict: &Conflict) -> String {
         conflict.rows
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,10 @@
 //! The source over real files, written by connections of an application.
 
+mod changes;
 mod conformance;
+mod files;
 mod fixture;
+mod keys;
+mod random;
+mod signature;
+mod values;
