@@ -79,8 +79,10 @@ pub struct Complaint {
 
 impl From<&Ailment> for Complaint {
     fn from(ailment: &Ailment) -> Self {
+        let meaning = ailment.code.entry().map_or("", |entry| entry.meaning);
+        let text = if ailment.text.is_empty() { meaning } else { &ailment.text };
         let remedy = remedy(&ailment.code);
-        Self { code: ailment.code.to_string(), text: ailment.text.clone(), remedy }
+        Self { code: ailment.code.to_string(), text: text.to_owned(), remedy }
     }
 }
 
@@ -171,8 +173,7 @@ fn of_ledger(known: &Known) -> Option<Complaint> {
         .and_then(|health| Some(Ailment { code: health.code.clone()?, text: health.text.clone() }));
     let of_certificate = || {
         let code = known.certificate.as_ref()?.code.clone()?;
-        let text = code.entry().map_or("", |entry| entry.meaning).to_owned();
-        Some(Ailment { code, text })
+        Some(Ailment { code, text: String::new() })
     };
     of_run.or_else(of_certificate).as_ref().map(Complaint::from)
 }

@@ -97,6 +97,7 @@ fn rules_that_are_not_in_force_are_named_while_another_worker_works() {
     let text = pipeline("things") + "live_when = \"size > 1\"\n[worker]\n" + LISTEN;
     std::fs::write(&other, text).expect("written");
     let mut second = Process::start(&other);
-    unready(second.address(), "things", "RULES_CHANGED");
+    let answer = unready(second.address(), "things", "RULES_CHANGED");
+    assert_ne!(answer["unready"][0]["text"], "", "a code alone says too little");
     assert!(world.known("things").lease.is_some(), "the first still works");
 }
