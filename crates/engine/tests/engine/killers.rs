@@ -115,8 +115,9 @@ async fn deaths_of_an_item_do_not_add_up_to_the_fault_of_a_page() {
     world.settings.page_rows = 1;
     world.rows(17..18, "first");
     let process = world.process();
-    process.tap.bear("00017", Grudge::PutsOff);
+    process.tap.bear("00017", Grudge::Refuses);
     process.drain().await;
+    world.ledger.retry(&World::scope(), &row(17)).await.expect("answered");
     process.tap.bear("00017", Grudge::Kills);
     process.tap.fault("sink.apply", u32::MAX, Fault::Slow(Duration::from_secs(10)));
     world.rows(40..60, "first");
