@@ -60,13 +60,13 @@ CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
     scope TEXT NOT NULL REFERENCES certificate (scope),
     pipeline TEXT NOT NULL REFERENCES pipeline (name),
-    procedure TEXT NOT NULL CHECK (procedure IN ('follow')),
+    procedure TEXT NOT NULL CHECK (procedure IN ('follow', 'reconcile')),
     key TEXT NOT NULL,
     epoch INTEGER NOT NULL,
     version INTEGER NOT NULL,
     phase TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('active', 'succeeded', 'failed')),
-    -- Why it failed.
+    state TEXT NOT NULL CHECK (state IN ('active', 'succeeded', 'failed', 'stopped')),
+    -- Why it failed or stopped.
     failure TEXT,
     attempts INTEGER NOT NULL,
     code TEXT,
@@ -80,7 +80,7 @@ CREATE TABLE run (
     UNIQUE (scope, procedure, key)
 ) STRICT;
 -- One open run per scope and procedure.
-CREATE UNIQUE INDEX run_open ON run (scope, procedure) WHERE state <> 'succeeded';
+CREATE UNIQUE INDEX run_open ON run (scope, procedure) WHERE state IN ('active', 'failed');
 
 -- Deliveries that did not go straight through: at most one per key.
 CREATE TABLE item (

@@ -76,7 +76,7 @@ pub(super) struct ItemRecord {
 impl RunRecord {
     /// A failed run stays open: it blocks another until it is reopened. A succeeded one is gone.
     pub(super) fn is_open(&self) -> bool {
-        self.run.state != RunState::Succeeded
+        matches!(self.run.state, RunState::Active | RunState::Failed(_))
     }
 
     /// The run with the token of the commit that made its version.

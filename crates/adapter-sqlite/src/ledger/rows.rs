@@ -130,7 +130,8 @@ const ITEM_STATES: &[(ItemState, &str)] = &[
     (ItemState::Retry, "retry"),
     (ItemState::Parked, "parked"),
 ];
-const PROCEDURES: &[(ProcedureKind, &str)] = &[(ProcedureKind::Follow, "follow")];
+const PROCEDURES: &[(ProcedureKind, &str)] =
+    &[(ProcedureKind::Follow, "follow"), (ProcedureKind::Reconcile, "reconcile")];
 const STATES: &[State] =
     &[State::Never, State::Running, State::Complete, State::Partial, State::Stale, State::Failed];
 
@@ -144,6 +145,7 @@ pub(super) fn kind_text(kind: ItemKind) -> &'static str {
 pub(super) fn procedure_text(procedure: ProcedureKind) -> &'static str {
     match procedure {
         ProcedureKind::Follow => "follow",
+        ProcedureKind::Reconcile => "reconcile",
     }
 }
 
@@ -153,6 +155,7 @@ pub(super) fn run_state_text(state: &RunState) -> (&'static str, Option<&str>) {
         RunState::Active => ("active", None),
         RunState::Succeeded => ("succeeded", None),
         RunState::Failed(code) => ("failed", Some(code.as_str())),
+        RunState::Stopped(code) => ("stopped", Some(code.as_str())),
     }
 }
 
@@ -241,6 +244,7 @@ pub(super) fn run(row: &Row<'_>, scope: &ScopeId) -> Result<Run, Failure> {
         ("active", None) => Ok(RunState::Active),
         ("succeeded", None) => Ok(RunState::Succeeded),
         ("failed", Some(failure)) => Ok(RunState::Failed(code(failure))),
+        ("stopped", Some(failure)) => Ok(RunState::Stopped(code(failure))),
         _ => Err(()),
     })?;
     Ok(Run {

@@ -136,6 +136,8 @@ pub enum Observation {
     Redelivered(Delivered),
     /// The row that kills, and the place after it; none if the feed has none there.
     Isolated(Option<(Failed, Version)>),
+    /// What a reconcile has found: why the sink is not to be trusted, or that it is again.
+    Judged(Option<Code>),
     /// Something needs an operator.
     Refused(Code),
 }
@@ -150,6 +152,7 @@ impl Observation {
             Self::Page(_) => "page",
             Self::Redelivered(_) => "redelivered",
             Self::Isolated(_) => "isolated",
+            Self::Judged(_) => "judged",
             Self::Refused(_) => "refused",
         }
     }
@@ -214,6 +217,7 @@ fn follows(
         (Phase::Tailing(tailing), Observation::Registered(registration)) => {
             Ok(tailing.registered(registration, now))
         }
+        (Phase::Tailing(tailing), Observation::Judged(distrust)) => Ok(tailing.judged(distrust)),
         (Phase::Tailing(tailing), Observation::Armed) => Ok(tailing.armed()),
         (Phase::Tailing(tailing), Observation::Page(page)) => Ok(tailing.page(terms, page, now)),
         (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
@@ -224,6 +228,7 @@ fn follows(
             Phase::Opening(_) | Phase::Halted(_),
             Observation::Registered(_)
             | Observation::Armed
+            | Observation::Judged(_)
             | Observation::Page(_)
             | Observation::Redelivered(_)
             | Observation::Isolated(_),

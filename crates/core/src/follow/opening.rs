@@ -39,34 +39,75 @@ impl Opening {
 
     pub(super) fn opened(self, terms: &Terms, seen: &Opened, now: Timestamp) -> Step<Phase> {
         match self.continued(terms, seen, now) {
-            Ok(tail) => Step {
-                next: Phase::Tailing(Tailing { tail }),
-                writes: vec![LedgerWrite::Certify(Claim::Begun)],
-            },
+            Ok(tail) => {
+                let claim = tail.distrust.clone().map_or(Claim::Begun, Claim::Broken);
+                Step {
+                    next: Phase::Tailing(Tailing { tail }),
+                    writes: vec![LedgerWrite::Certify(claim)],
+                }
+            }
             Err(code) => Halted::enter(self.before, code, now),
         }
     }
 
-    /// The tail to go on with. New rules begin at the feed's start; what they cannot do is remove
-    /// what a source or a sink that went back has left behind, so that needs an empty sink.
     fn continued(&self, terms: &Terms, seen: &Opened, now: Timestamp) -> Result<Tail, Code> {
-        let mark = seen.mark.as_ref();
-        owned(terms, mark)?;
-        let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
-        let fresh = || Tail::fresh(terms, self.before.as_ref(), &seen.view, found, now);
-        let Some(tail) = &self.before else {
-            let strange = found > MarkNumber::new(1)
-                || seen.view.registration.is_some_and(|r| r.counter.get() > 1);
-            return if strange { Err(Code::LEDGER_WENT_BACK) } else { Ok(fresh()) };
-        };
-        let new_rules = tail.rules != terms.rules;
-        if new_rules && mark.is_none() {
-            return Ok(fresh());
+        owned(terms, seen.mark.as_ref())?;
+        match &self.before {
+            Some(tail) if tail.rules == terms.rules => tail.resumed(seen),
+            before => begun(terms, before.as_ref(), seen, now),
         }
-        tail.admit(&seen.view)?;
-        tail.recognise(mark)?;
-        // The certificate may have gone stale since the last claim, so that is made anew.
-        let again = || Tail { mark: found.max(tail.mark), claimed: None, ..tail.clone() };
-        Ok(if new_rules { fresh() } else { again() })
+    }
+}
+
+/// A tail at the feed's beginning: under new rules, or for the first time.
+///
+/// Everything is delivered again, under a rules number that beats whatever the sink holds. So a
+/// source, sink or ledger that went back is repaired by it, but for records that only the sink has:
+/// until a reconcile has removed those, the sink is not trusted. Another database is not repaired
+/// towards unless the sink is empty.
+fn begun(
+    terms: &Terms,
+    before: Option<&Tail>,
+    seen: &Opened,
+    now: Timestamp,
+) -> Result<Tail, Code> {
+    let Opened { view, mark } = seen;
+    let found = mark.as_ref().map_or(MarkNumber::new(0), |mark| mark.number);
+    let known = before.map_or(MarkNumber::new(0), |tail| tail.mark);
+    let unknown = mark.as_ref().is_some_and(|mark| mark.rules == terms.rules);
+    if unknown && found > known.next() {
+        return Err(Code::LEDGER_WENT_BACK);
+    }
+    let another = before.is_some_and(|tail| tail.feed != view.incarnation);
+    if another && mark.is_some() {
+        return Err(Code::SOURCE_WENT_BACK);
+    }
+    let acknowledged = view.registration.map_or(0, |registration| registration.counter.get());
+    let distrust = match before {
+        Some(tail) => {
+            let fits = tail.admit(view).and_then(|()| tail.recognise(mark.as_ref()));
+            fits.err().or_else(|| tail.distrust.clone())
+        }
+        None if found > MarkNumber::new(1) || acknowledged > 1 => Some(Code::LEDGER_WENT_BACK),
+        None => None,
+    };
+    Ok(Tail { distrust, ..Tail::fresh(terms, before, view, found, now) })
+}
+
+impl Tail {
+    /// The tail to go on with under the same rules. A sink that lost what it had confirmed is gone
+    /// on with from what it has, and not trusted until a reconcile has found what it lacks.
+    fn resumed(&self, seen: &Opened) -> Result<Tail, Code> {
+        self.admit(&seen.view)?;
+        let mark = seen.mark.as_ref();
+        let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
+        match self.recognise(mark) {
+            // The certificate may have gone stale since the last claim, so that is made anew.
+            Ok(()) => Ok(Tail { mark: found.max(self.mark), claimed: None, ..self.clone() }),
+            Err(code) if found < self.mark => {
+                Ok(Tail { mark: found, claimed: None, distrust: Some(code), ..self.clone() })
+            }
+            Err(code) => Err(code),
+        }
     }
 }

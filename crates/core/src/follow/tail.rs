@@ -30,6 +30,9 @@ pub struct Tail {
     pub registered: Registration,
     /// When it was written.
     pub registered_at: Timestamp,
+    /// Why no moment is claimed although everything is delivered: the sink is known not to hold what
+    /// it was given. A reconcile sets it, and takes it away when it has ended well.
+    pub distrust: Option<Code>,
     /// Set while a record that kills workers is looked for.
     pub probe: Option<Probe>,
 }
@@ -58,6 +61,7 @@ impl Tail {
             mark,
             registered,
             registered_at: now,
+            distrust: None,
             probe: None,
         }
     }

@@ -93,6 +93,16 @@ impl Tailing {
         self.stay(Vec::new())
     }
 
+    pub(super) fn judged(mut self, distrust: Option<Code>) -> Step<Phase> {
+        if self.tail.distrust == distrust {
+            return self.stay(Vec::new());
+        }
+        self.tail.distrust.clone_from(&distrust);
+        let claim = distrust.map(Claim::Broken);
+        self.tail.claimed.clone_from(&claim);
+        self.stay(claim.map(LedgerWrite::Certify).into_iter().collect())
+    }
+
     pub(super) fn armed(mut self) -> Step<Phase> {
         self.tail.probe = self.tail.probe.map(|probe| super::Probe { armed: true, ..probe });
         self.stay(Vec::new())
@@ -175,6 +185,9 @@ impl Tailing {
         mut writes: Vec<LedgerWrite>,
     ) -> Step<Phase> {
         let claim = match capture {
+            CaptureState::Trusted(_) if self.tail.distrust.is_some() => {
+                self.tail.distrust.clone().map(Claim::Broken)
+            }
             CaptureState::Trusted(_) => moment.map(Claim::UpTo),
             CaptureState::Filling => Some(Claim::Broken(Code::CAPTURE_FILLING)),
             CaptureState::Broken(code) => Some(Claim::Broken(code.clone())),

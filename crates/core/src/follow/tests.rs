@@ -59,6 +59,7 @@ fn tail() -> Tail {
         mark: MarkNumber::new(7),
         registered: registration(3, 40),
         registered_at: NOW,
+        distrust: None,
         probe: None,
     }
 }

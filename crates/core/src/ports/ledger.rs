@@ -25,6 +25,8 @@ use crate::{
 pub enum ProcedureKind {
     /// Deliver every change, for ever.
     Follow,
+    /// Hold both sides against each other, and repair.
+    Reconcile,
 }
 
 /// Whether a run goes on.
@@ -35,8 +37,10 @@ pub enum RunState {
     Active,
     /// It ended well.
     Succeeded,
-    /// It ended for this reason.
+    /// It ended for this reason, and stays the scope's run until it is retried.
     Failed(Code),
+    /// It ended for this reason, and another may begin.
+    Stopped(Code),
 }
 
 /// The trouble a run is in, for operators; decides nothing.

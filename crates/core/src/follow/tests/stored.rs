@@ -22,7 +22,7 @@ fn the_stored_form_is_a_promise() {
             concat!(
                 r#"{"phase":"opening","before":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
                 r#""claimed":null,"mark":7,"registered":{"counter":3,"cursor":40},"#,
-                r#""registered_at":100000,"probe":null}}"#,
+                r#""registered_at":100000,"distrust":null,"probe":null}}"#,
             ),
         ),
         (
@@ -30,7 +30,7 @@ fn the_stored_form_is_a_promise() {
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":30,"#,
                 r#""claimed":{"up_to":50},"mark":7,"registered":{"counter":3,"cursor":40},"#,
-                r#""registered_at":100000,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+                r#""registered_at":100000,"distrust":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
             ),
         ),
         (
@@ -38,7 +38,7 @@ fn the_stored_form_is_a_promise() {
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
                 r#""claimed":"begun","mark":7,"registered":{"counter":3,"cursor":40},"#,
-                r#""registered_at":100000,"probe":null}}"#,
+                r#""registered_at":100000,"distrust":null,"probe":null}}"#,
             ),
         ),
         (
@@ -46,7 +46,7 @@ fn the_stored_form_is_a_promise() {
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":50,"floor":0,"#,
                 r#""claimed":{"broken":"CAPTURE_FILLING"},"mark":7,"#,
-                r#""registered":{"counter":3,"cursor":40},"registered_at":100000,"probe":null}}"#,
+                r#""registered":{"counter":3,"cursor":40},"registered_at":100000,"distrust":null,"probe":null}}"#,
             ),
         ),
         (halted(None), r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null}"#),
@@ -56,7 +56,7 @@ fn the_stored_form_is_a_promise() {
                 r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":{"rules":2,"#,
                 r#""feed":"feed","cursor":50,"floor":30,"claimed":{"up_to":50},"mark":7,"#,
                 r#""registered":{"counter":3,"cursor":40},"registered_at":100000,"#,
-                r#""probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+                r#""distrust":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
             ),
         ),
     ];

@@ -9,5 +9,5 @@ FROM pipeline AS p
 LEFT JOIN lease AS l ON l.scope = :scope
 LEFT JOIN run AS r ON r.scope = :scope
     AND (r.id = :run
-        OR (:run IS NULL AND r.procedure = 'follow' AND r.state <> 'succeeded'))
+        OR (:run IS NULL AND r.procedure = 'follow' AND r.state IN ('active', 'failed')))
 WHERE p.name = :pipeline

@@ -3,6 +3,6 @@ SELECT
     id, scope, procedure, key, epoch, version, phase, state, failure, attempts, code, text,
     due_at, token, token_version, delivered
 FROM run
-WHERE scope = :scope AND procedure = :procedure AND (key = :key OR state <> 'succeeded')
+WHERE scope = :scope AND procedure = :procedure AND (key = :key OR state IN ('active', 'failed'))
 ORDER BY key = :key DESC
 LIMIT 1

@@ -3,4 +3,4 @@ SELECT
     id, scope, procedure, key, epoch, version, phase, state, failure, attempts, code, text,
     due_at, token, token_version, delivered
 FROM run
-WHERE scope = :scope AND procedure = :procedure AND state <> 'succeeded'
+WHERE scope = :scope AND procedure = :procedure AND state IN ('active', 'failed')

@@ -10,4 +10,4 @@ SELECT
         WHERE scope = :scope AND state IN ('pending', 'leased', 'retry')) AS next_due
 FROM run AS r
 JOIN pipeline AS p ON p.name = r.pipeline
-WHERE r.scope = :scope AND r.procedure = :procedure AND r.state <> 'succeeded'
+WHERE r.scope = :scope AND r.procedure = :procedure AND r.state IN ('active', 'failed')
