@@ -99,6 +99,10 @@ codes! {
         "A record's document cannot be made.",
         "The projection's SQL fails for this record.",
         "`truekeep check --key KEY` shows the failure; mend the SQL or the record, then `truekeep parked retry`.";
+    DRIFT_FOUND:
+        "A reconcile has found differences and is repairing them.",
+        "Somebody else wrote the sink, or changes were made that capture did not see.",
+        "Wait until the reconcile has ended; `truekeep status` shows how far it is.";
     GUARD_REFUSED:
         "Reconcile would delete more than its guard allows.",
         "The source was emptied or restored, the configuration names another table, or the sink holds what others wrote.",
@@ -134,7 +138,7 @@ codes! {
     LEDGER_WENT_BACK:
         "The sink or the source has seen more than the ledger remembers.",
         "The ledger was restored from a backup, or replaced by a new one.",
-        "Restore the newest ledger; or empty the sink and start anew.";
+        "Restore the newest ledger. If there is none, run `truekeep apply --again`: everything is delivered again, and a reconcile removes what is too much.";
     MIRROR_MISMATCH:
         "The mirror's table is not the one that these rules write.",
         "The table existed before, or was altered.",
@@ -194,7 +198,7 @@ codes! {
     SINK_WENT_BACK:
         "The sink has lost what it had confirmed.",
         "It was restored from a backup, emptied or replaced.",
-        "Run `truekeep apply --again` to deliver everything again.";
+        "Nothing: a reconcile repairs it by itself, and the certificate is stale until it has.";
     SOURCE_CORRUPT:
         "The source cannot be read.",
         "The file is damaged, encrypted, or no database.",
@@ -218,7 +222,7 @@ codes! {
     TOMBSTONES_PRUNED:
         "Deletions that this pipeline has not seen are no longer recorded in the source.",
         "The ledger was restored from a backup that is older than the last clean-up.",
-        "Empty the sink and run `truekeep apply --again`.";
+        "Run `truekeep apply --again`: everything is delivered again, and a reconcile removes what is too much.";
     UNEXPECTED:
         "Something happened that should not have.",
         "A bug of ours, most likely.",

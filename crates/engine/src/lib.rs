@@ -9,6 +9,7 @@
 
 mod acquire;
 mod commit;
+mod comparison;
 mod delivery;
 mod items;
 mod keeper;
@@ -22,6 +23,7 @@ mod trouble;
 mod turn;
 mod worker;
 
+pub use comparison::{Comparison, Drift, Sides, Stretch};
 pub use keeper::Keeper;
 pub use observer::{Happening, Observer, Silent};
 pub use pipeline::{Pipeline, Ports, Settings};

@@ -23,7 +23,7 @@ pub use blast::{BlastGuard, Refusal};
 pub use report::Report;
 
 use crate::code::Code;
-use crate::ports::{CaptureState, Event, LedgerWrite};
+use crate::ports::{CaptureState, Event, LedgerWrite, NewItem, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::{Key, Timestamp, Version};
 
@@ -131,6 +131,8 @@ pub enum Observation {
         next: Option<Key>,
         /// What it held and what differed.
         found: Found,
+        /// What differs although it was repaired.
+        park: Vec<NewItem>,
         /// The newest number that was given.
         numbered: Option<Version>,
     },
@@ -167,8 +169,6 @@ pub struct Found {
     pub orphans: u64,
     /// The sink has a newer one than the source knows.
     pub ahead: u64,
-    /// Still different after a repair: parked.
-    pub parked: u64,
 }
 
 /// The procedure.
@@ -202,6 +202,7 @@ impl Procedure for Reconcile {
         _: Timestamp,
     ) -> Result<Step<Phase>, Misplaced> {
         let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
+        let mut parked = Vec::new();
         let next = match (phase, seen) {
             (Phase::Beginning, Observation::Looked(capture)) => looked(&capture),
             (
@@ -217,9 +218,11 @@ impl Procedure for Reconcile {
             }
             (
                 Phase::Comparing { mut report, .. },
-                Observation::Compared { next, found, numbered },
+                Observation::Compared { next, found, park, numbered },
             ) => {
                 report.add(found);
+                report.parked += park.len() as u64;
+                parked = park;
                 report.number(numbered);
                 match next {
                     Some(_) => Phase::Comparing { after: next, report },
@@ -256,7 +259,11 @@ impl Procedure for Reconcile {
                 | Observation::Awaited { .. },
             ) => return Err(misplaced),
         };
-        Ok(Step { writes: next.events(), next })
+        let mut writes = next.events();
+        if !parked.is_empty() {
+            writes.push(LedgerWrite::Enqueue(parked));
+        }
+        Ok(Step { next, writes })
     }
 }
 
@@ -316,6 +323,35 @@ impl Phase {
             | Self::Settling { report }
             | Self::Done { report }
             | Self::Failed { report, .. } => Some(report),
+        }
+    }
+
+    /// What follow is to be told: why the sink is not to be trusted, that it is again, or nothing.
+    pub fn judgement(&self) -> Option<Option<Code>> {
+        match self {
+            Self::Beginning => None,
+            Self::Auditing { report, .. }
+            | Self::Comparing { report, .. }
+            | Self::Purging { report, .. }
+            | Self::Settling { report } => (!report.clean()).then_some(Some(Code::DRIFT_FOUND)),
+            Self::Done { .. } => Some(None),
+            // A run that could not look has learned nothing.
+            Self::Failed { code, report } => {
+                (report.live + report.listed > 0).then(|| Some(code.clone()))
+            }
+        }
+    }
+
+    /// How the run stands with the ledger.
+    pub fn state(&self) -> RunState {
+        match self {
+            Self::Beginning
+            | Self::Auditing { .. }
+            | Self::Comparing { .. }
+            | Self::Purging { .. }
+            | Self::Settling { .. } => RunState::Active,
+            Self::Done { .. } => RunState::Succeeded,
+            Self::Failed { code, .. } => RunState::Stopped(code.clone()),
         }
     }
 

@@ -50,7 +50,6 @@ impl Report {
         self.stale += found.stale;
         self.orphans += found.orphans;
         self.ahead += found.ahead;
-        self.parked += found.parked;
     }
 
     /// Whether anything was given a number.

@@ -12,7 +12,12 @@ fn step(terms: &Terms, phase: Phase, seen: Observation) -> Phase {
 }
 
 fn compared(found: Found, numbered: Option<u64>) -> Observation {
-    Observation::Compared { next: None, found, numbered: numbered.map(Version::new) }
+    Observation::Compared {
+        next: None,
+        found,
+        park: Vec::new(),
+        numbered: numbered.map(Version::new),
+    }
 }
 
 fn comparing() -> Phase {
@@ -34,7 +39,12 @@ fn it_begins_only_under_a_trusted_capture() {
 #[test]
 fn nothing_is_purged_before_the_last_range_and_the_guards_word() {
     let many = Found { listed: 100, live: 80, orphans: 30, ..Found::default() };
-    let more = Observation::Compared { next: Some(Key::new("k")), found: many, numbered: None };
+    let more = Observation::Compared {
+        next: Some(Key::new("k")),
+        found: many,
+        park: Vec::new(),
+        numbered: None,
+    };
     assert_eq!(step(&terms(), comparing(), more).name(), "comparing");
     let refused = step(&terms(), comparing(), compared(many, None));
     assert!(
