@@ -4,44 +4,19 @@
 //! a worker delivers meanwhile is then seen on both sides or has a version after the cursor.
 //! A difference that the pipeline has not come to yet is `in flight`, not drift.
 
-mod pending;
-mod range;
-
 use serde::Serialize;
+use truekeep_core::code::Code;
 use truekeep_core::compare::Difference;
-use truekeep_core::failure::PortError;
-use truekeep_core::ports::{Capture, Feed, ItemState, Items, Records, Sink};
-use truekeep_core::{Key, Rank, RulesNumber, ScopeId, Version};
-
-use pending::Pending;
-use range::{Merge, Standstill};
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::Capture;
+use truekeep_core::{Key, Rank};
+use truekeep_engine::{Comparison, Drift, Sides};
 
 /// Differences that are named; more are counted.
 pub const NAMED_MAX: usize = 1_000;
 
 /// Keys of one page of either side.
 const PAGE: u32 = 1_000;
-
-/// What is compared.
-#[derive(Debug, Clone)]
-pub struct Sides<'p> {
-    /// The part of a pipeline.
-    pub scope: ScopeId,
-    /// The rules in force.
-    pub rules: RulesNumber,
-    /// Everything at or below it was delivered under these rules, or is an item.
-    pub cursor: Version,
-    /// The feed.
-    pub feed: &'p dyn Feed,
-    /// The records.
-    pub records: &'p dyn Records,
-    /// What records changes.
-    pub capture: &'p dyn Capture,
-    /// The derived store.
-    pub sink: &'p dyn Sink,
-    /// Deliveries that are not done.
-    pub items: &'p dyn Items,
-}
 
 /// The kinds of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -119,80 +94,53 @@ impl Found {
     }
 }
 
-/// Compares. `progress` hears how many keys were looked at, in all.
+/// Compares, and audits the feed. `progress` hears how many keys were looked at, in all.
 ///
 /// # Errors
 /// Those of the ports; class Terminal with `UNEXPECTED` if a side does not list in the byte order
 /// of keys, or stands still.
-pub async fn compare(sides: &Sides<'_>, mut progress: impl FnMut(u64)) -> Result<Found, PortError> {
-    let mut found = Found::default();
-    let mut merge = Merge::new(sides.sink, sides.records, sides.rules, PAGE);
-    let mut pending = Pending::new(sides.items, &sides.scope, PAGE);
-    while let Some(differences) = merge.advance().await? {
-        judge(sides, differences, &mut pending, &mut found).await?;
-        found.equal = merge.equal();
-        progress(merge.seen());
+pub async fn compare(
+    sides: &Sides<'_>,
+    capture: &dyn Capture,
+    mut progress: impl FnMut(u64),
+) -> Result<Found, PortError> {
+    let (mut found, mut seen) = (Found::default(), 0);
+    let mut comparison = Comparison::begin(sides.clone(), None, PAGE);
+    while let Some(stretch) = comparison.advance().await? {
+        found.equal += stretch.equal;
+        found.in_flight += stretch.in_flight;
+        for drift in stretch.drifts {
+            found.add(Named::of(drift));
+        }
+        seen += stretch.live;
+        progress(seen);
     }
-    let compared = merge.seen();
-    audit(sides, &mut found, |audited| progress(compared + audited)).await?;
+    audit(capture, &mut found, |audited| progress(seen + audited)).await?;
     Ok(found)
 }
 
-/// Judges the differences of a range: drift, or not come to yet.
-async fn judge(
-    sides: &Sides<'_>,
-    differences: Vec<Difference>,
-    pending: &mut Pending<'_>,
-    found: &mut Found,
-) -> Result<(), PortError> {
-    let orphans: Vec<Key> = differences
-        .iter()
-        .filter(|difference| matches!(difference, Difference::Orphan(..)))
-        .map(|difference| difference.key().clone())
-        .collect();
-    let rows = if orphans.is_empty() { Vec::new() } else { sides.feed.find(&orphans).await? };
-    let mut rows = rows.into_iter();
-    for difference in differences {
-        let (kind, key, wanted, held) = match difference {
-            Difference::Missing(key, wanted) => (Kind::Missing, key, Some(wanted), None),
-            Difference::Stale(key, wanted, held) => (Kind::Stale, key, Some(wanted), Some(held)),
-            Difference::Ahead(key, wanted, held) => (Kind::Ahead, key, Some(wanted), Some(held)),
-            Difference::Orphan(key, held) => {
-                let row = rows.next().flatten();
-                let wanted = row.map(|row| Rank { rules: sides.rules, version: row.version });
-                (Kind::Orphan, key, wanted, Some(held))
-            }
+impl Named {
+    fn of(drift: Drift) -> Self {
+        let Drift { difference, wanted, parked } = drift;
+        let (kind, key, held) = match difference {
+            Difference::Missing(key, _) => (Kind::Missing, key, None),
+            Difference::Stale(key, _, held) => (Kind::Stale, key, Some(held)),
+            Difference::Ahead(key, _, held) => (Kind::Ahead, key, Some(held)),
+            Difference::Orphan(key, held) => (Kind::Orphan, key, Some(held)),
         };
-        let to_come = wanted.is_some_and(|wanted| wanted.version > sides.cursor);
-        // A sink that is ahead is no question of patience.
-        if to_come && kind != Kind::Ahead {
-            found.in_flight += 1;
-            continue;
-        }
-        match pending.state(&key).await? {
-            Some(ItemState::Pending | ItemState::Leased | ItemState::Retry)
-                if kind != Kind::Ahead =>
-            {
-                found.in_flight += 1;
-            }
-            state => {
-                let parked = state == Some(ItemState::Parked);
-                found.add(Named { kind, key, wanted, held, parked });
-            }
-        }
+        Self { kind, key, wanted, held, parked }
     }
-    Ok(())
 }
 
 /// Holds the feed against the table: a change that was not recorded is delivered by nobody.
 async fn audit(
-    sides: &Sides<'_>,
+    capture: &dyn Capture,
     found: &mut Found,
     mut progress: impl FnMut(u64),
 ) -> Result<(), PortError> {
     let (mut after, mut seen) = (None, 0);
     loop {
-        let page = sides.capture.audit(after.clone(), PAGE).await?;
+        let page = capture.audit(after.clone(), PAGE).await?;
         seen += page.seen;
         progress(seen);
         for key in page.missed.into_iter().chain(page.ghosts) {
@@ -202,7 +150,9 @@ async fn audit(
         match page.next {
             None => return Ok(()),
             Some(next) if after.as_ref() == Some(&next) => {
-                return Err(Standstill::audit(&next).into());
+                let class = FailureClass::Terminal;
+                return Err(PortError::new("audit the feed", class, Code::UNEXPECTED)
+                    .detail(format!("it neither ended nor went on after {next}")));
             }
             next => after = next,
         }

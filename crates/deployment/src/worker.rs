@@ -63,7 +63,9 @@ impl<'c> Workshop<'c> {
             rules: source.rules.text,
             feed: source.feed,
             records: source.records,
+            capture: source.capture,
             sink,
+            reconcile_every: None,
         })
     }
 

@@ -104,6 +104,7 @@ impl Runner {
             rows: self.settings.page_rows,
             items_checked: None,
             claimed: Vec::new(),
+            beside: None,
             feeds_turn: false,
         })
     }

@@ -96,7 +96,8 @@ impl Held {
     }
 }
 
-async fn settle(ports: &Ports, commit: &Commit) -> Result<Committed, PortError> {
+/// Commits until the ledger has answered.
+pub(crate) async fn settle(ports: &Ports, commit: &Commit) -> Result<Committed, PortError> {
     let mut attempt = 0;
     loop {
         match ports.ledger.commit(commit).await {
@@ -111,14 +112,15 @@ async fn settle(ports: &Ports, commit: &Commit) -> Result<Committed, PortError> 
     }
 }
 
-fn to_json(phase: &Phase) -> Result<String, PortError> {
+/// A phase as it is stored.
+pub(crate) fn to_json<P: serde::Serialize>(phase: &P) -> Result<String, PortError> {
     serde_json::to_string(phase).map_err(|error| {
         PortError::new("store the phase", FailureClass::Terminal, Code::UNEXPECTED).caused_by(error)
     })
 }
 
 /// Reads a stored phase.
-pub(crate) fn from_json(text: &str) -> Result<Phase, PortError> {
+pub(crate) fn from_json<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, PortError> {
     serde_json::from_str(text).map_err(|error| {
         PortError::new("read the stored phase", FailureClass::Terminal, Code::LEDGER_VERSION)
             .caused_by(error)

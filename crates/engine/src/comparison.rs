@@ -3,11 +3,15 @@
 //!
 //! Invariants: M1, M2, Q3.
 
+mod pending;
+
 use truekeep_core::code::Code;
 use truekeep_core::compare::{Compare, Difference, Next, OutOfOrder, Side};
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Feed, ItemState, Items, Records, Sink};
 use truekeep_core::{Key, Rank, RulesNumber, ScopeId, Version};
+
+use pending::Pending;
 
 /// What is compared.
 #[derive(Debug, Clone)]
@@ -60,13 +64,15 @@ pub struct Stretch {
 pub struct Comparison<'p> {
     sides: Sides<'p>,
     merge: Merge<'p>,
+    pending: Pending<'p>,
 }
 
 impl<'p> Comparison<'p> {
     /// Begins after a key, with at most `limit` keys of either side in hand.
     pub fn begin(sides: Sides<'p>, after: Option<Key>, limit: u32) -> Self {
+        let pending = Pending::new(sides.items, sides.scope.clone(), after.clone(), limit);
         let merge = Merge::new(sides.sink, sides.records, sides.rules, after, limit);
-        Self { sides, merge }
+        Self { sides, merge, pending }
     }
 
     /// The next part; `None` once both sides have ended.
@@ -97,7 +103,7 @@ impl<'p> Comparison<'p> {
     /// Sorts out what follow has not come to yet, or is trying to deliver (Q3). A sink that is
     /// ahead is no question of patience.
     async fn judge(
-        &self,
+        &mut self,
         differences: Vec<Difference>,
         stretch: &mut Stretch,
     ) -> Result<(), PortError> {
@@ -124,8 +130,7 @@ impl<'p> Comparison<'p> {
                 stretch.in_flight += 1;
                 continue;
             }
-            let item = sides.items.item(&sides.scope, difference.key()).await?;
-            match item.map(|item| item.state) {
+            match self.pending.state(difference.key()).await? {
                 Some(ItemState::Pending | ItemState::Leased | ItemState::Retry) if !ahead => {
                     stretch.in_flight += 1;
                 }
@@ -288,3 +293,6 @@ fn rises<T>(side: Side, before: Option<&Key>, first: Option<&(Key, T)>) -> Resul
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ mod observer;
 mod perform;
 mod pipeline;
 mod read_ahead;
+mod reconcile;
 mod scope;
 mod stop;
 mod trouble;

@@ -285,6 +285,12 @@ impl Shipment {
         self.attempts.push(attempts);
     }
 
+    /// The removal of an entry that no record can be, at the rank it was listed with.
+    pub fn remove(&mut self, key: truekeep_core::Key, rank: Rank) {
+        self.deliveries.push(Delivery { key, rank, body: Body::Delete });
+        self.attempts.push(1);
+    }
+
     pub fn fail(
         &mut self,
         change: &Change,

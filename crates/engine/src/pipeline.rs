@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use truekeep_core::follow::Terms;
 use truekeep_core::limits;
-use truekeep_core::ports::{Clock, Consumer, Entropy, Feed, Items, Leases, Ledger, Records, Sink};
+use truekeep_core::ports::{
+    Capture, Clock, Consumer, Entropy, Feed, Items, Leases, Ledger, Records, Sink,
+};
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{Fingerprint, RulesNumber, ScopeId};
 
@@ -37,8 +39,13 @@ pub struct Pipeline {
     pub feed: Arc<dyn Feed>,
     /// The records.
     pub records: Arc<dyn Records>,
+    /// What records changes.
+    pub capture: Arc<dyn Capture>,
     /// The derived store.
     pub sink: Arc<dyn Sink>,
+    /// How often both sides are held against each other by itself; `None`: only when there is a
+    /// reason.
+    pub reconcile_every: Option<Duration>,
 }
 
 /// How a worker works.

@@ -15,6 +15,7 @@ use crate::keeper::{Grip, Keeper};
 use crate::observer::{Happening, Observer};
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
+use crate::reconcile::Beside;
 use crate::stop::Stop;
 use crate::turn::Turn;
 
@@ -44,6 +45,8 @@ pub(crate) struct Held {
     /// Items that were claimed and of which nothing is known yet. Whatever is committed next gives
     /// them back uncounted, unless it says what became of them.
     pub claimed: Vec<Item>,
+    /// The run of reconcile beside follow.
+    pub beside: Option<Beside>,
     /// Whether the next turn is the feed's even if items are due.
     pub feeds_turn: bool,
 }
@@ -93,6 +96,8 @@ pub(crate) struct Runner {
     pub asked: Option<(LeaseToken, Duration)>,
     /// Failures since there was progress.
     pub failures: Attempt,
+    /// The key of the run beside that was last opened by itself.
+    pub opened: Option<String>,
     /// The source's change counter before the last turn.
     pub pulsed: Option<Pulsed>,
 }

@@ -65,7 +65,7 @@ impl Runner {
         }
     }
 
-    async fn turn_of(&self, held: &mut Held) -> Result<Turn, Setback> {
+    async fn turn_of(&mut self, held: &mut Held) -> Result<Turn, Setback> {
         if let Some(after_crash) = held.took_over {
             let health = held.health.clone();
             let told = Performed::fact(Observation::TookOver { after_crash }).ailing(health);
@@ -86,7 +86,13 @@ impl Runner {
         let took = self.ports.clock.monotonic().saturating_sub(began);
         self.adapt(held, &performed, took);
         let more = performed.more;
+        let opened = matches!(performed.seen, Observation::Opened(_));
         let turn = self.conclude(held, performed).await?;
+        if opened {
+            self.find_beside(held).await?;
+            self.distrust_beside(held);
+        }
+        let turn = self.beside(held, turn).await?;
         Ok(match turn {
             Turn::NotDue if more => Turn::Deferred,
             // The feed had its turn; the next one is the items'.
@@ -105,7 +111,11 @@ impl Runner {
     }
 
     /// Looks now and then whether an operator changed the run or the rules.
-    async fn refresh(&self, held: &mut Held, now: Timestamp) -> Result<Option<Turn>, PortError> {
+    async fn refresh(
+        &mut self,
+        held: &mut Held,
+        now: Timestamp,
+    ) -> Result<Option<Turn>, PortError> {
         let (then, _) = held.said;
         if now.since(then) < self.settings.idle_every {
             return Ok(None);
@@ -117,6 +127,7 @@ impl Runner {
         if pulse.run_version != held.version {
             return self.reload(held, Lost::RunVersion).await.map(Some);
         }
+        self.find_beside(held).await?;
         Ok(None)
     }
 

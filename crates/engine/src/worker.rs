@@ -71,6 +71,7 @@ impl Worker {
                 observer: Arc::clone(&self.observer),
                 turns: Arc::clone(&turns),
                 held: None,
+                opened: None,
                 asked: None,
                 failures: 0,
                 pulsed: None,

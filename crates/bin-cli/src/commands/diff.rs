@@ -4,10 +4,11 @@ use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
-use truekeep::diff::{Found, Kind, Named, Sides, compare};
+use truekeep::diff::{Found, Kind, Named, compare};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
 use truekeep_core::{Rank, RulesNumber};
+use truekeep_engine::Sides;
 
 use crate::args::Diff;
 use crate::output::plain;
@@ -61,14 +62,13 @@ async fn pipeline_diff(
         cursor: known.cursor(),
         feed: source.feed.as_ref(),
         records: source.records.as_ref(),
-        capture: source.capture.as_ref(),
         sink: sink.as_ref(),
         items: ledger.items.as_ref(),
     };
     // Every key is looked at against the sink, and by the audit from the table and from the feed.
     let total = live.saturating_mul(3);
     let mut progress = Progress::new(session.out, pipeline.name.as_str(), total);
-    let found = compare(&sides, |seen| progress.at(seen, total)).await?;
+    let found = compare(&sides, source.capture.as_ref(), |seen| progress.at(seen, total)).await?;
     progress.end();
     Ok(PipelineDiff {
         pipeline: pipeline.name.to_string(),

@@ -87,6 +87,19 @@ impl Tail {
         Ok(())
     }
 
+    /// Whether the doubt is about everything: source, sink or ledger went back.
+    pub fn went_back(&self) -> bool {
+        self.distrust.as_ref().is_some_and(|code| {
+            [
+                Code::SINK_WENT_BACK,
+                Code::SOURCE_WENT_BACK,
+                Code::LEDGER_WENT_BACK,
+                Code::TOMBSTONES_PRUNED,
+            ]
+            .contains(code)
+        })
+    }
+
     /// Whether nothing of the feed was passed yet, so that no deletion can have been missed.
     pub(super) fn at_the_beginning(&self) -> bool {
         self.cursor == Version::new(0)

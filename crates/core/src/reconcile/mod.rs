@@ -36,6 +36,29 @@ pub struct Terms {
     pub confirmed: bool,
 }
 
+impl Default for Terms {
+    /// The default guard, and nobody has said yes.
+    fn default() -> Self {
+        Self { guard: BlastGuard::default(), confirmed: false }
+    }
+}
+
+/// What is stored of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// What it works under.
+    pub terms: Terms,
+    /// Where it is.
+    pub phase: Phase,
+}
+
+impl Stored {
+    /// A run that has not begun.
+    pub fn first(terms: Terms) -> Self {
+        Self { terms, phase: Phase::Beginning }
+    }
+}
+
 /// Where the run is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]

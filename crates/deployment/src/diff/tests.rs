@@ -1,16 +1,14 @@
 //! What is drift, what is in flight, and in which order the two sides are read.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::code::Code;
-use truekeep_core::ports::{
-    Applied, Batch, Capabilities, Confirmation, Item, ItemKind, KeyPage, Listing, Loaded, Mark,
-    MockItems, MockRecords, Receipt,
-};
+use truekeep_core::ports::{Item, ItemKind, ItemState, MockItems};
 use truekeep_core::{Document, Timestamp, Value};
 use truekeep_sink_memory::{Held, MemorySink};
+
+use truekeep_core::{RulesNumber, ScopeId, Version};
 
 use super::*;
 
@@ -79,11 +77,10 @@ impl World {
             cursor: Version::new(self.cursor),
             feed: &self.source,
             records: &self.source,
-            capture: &self.source,
             sink: &self.sink,
             items: &self.items,
         };
-        compare(&sides, |_| {}).await.expect("compared")
+        compare(&sides, &self.source, |_| {}).await.expect("compared")
     }
 }
 
@@ -168,20 +165,6 @@ async fn a_parked_record_is_drift_that_is_known_and_one_in_retry_is_in_flight() 
 }
 
 #[tokio::test]
-async fn items_are_walked_beside_the_differences() {
-    let states = ["b", "d", "e", "h"].map(|name| (name, ItemState::Parked));
-    let (items, scope) = (items(&states), scope());
-    let mut pending = Pending::new(&items, &scope, 2);
-    let mut parked = String::new();
-    for name in ["a", "b", "c", "e", "f", "h", "i"] {
-        if pending.state(&key(name)).await.expect("listed").is_some() {
-            parked += name;
-        }
-    }
-    assert_eq!(parked, "beh");
-}
-
-#[tokio::test]
 async fn a_change_that_was_not_recorded_is_found_in_the_source_itself() {
     let world = World::with(&["a"]);
     world.sink.plant(key("a"), held(1, 1));
@@ -200,120 +183,4 @@ async fn differences_beyond_the_named_are_counted() {
     world.cursor = u64::MAX;
     let found = world.compare().await;
     assert_eq!((found.missing, found.named.len()), (2_500, NAMED_MAX));
-}
-
-/// Tells which side was asked for what, in order.
-#[derive(Debug, Default)]
-struct Witness(Mutex<Vec<String>>);
-
-impl Witness {
-    fn saw(&self, what: String) {
-        self.0.lock().expect("sound").push(what);
-    }
-}
-
-/// Lists two keys at a time.
-#[derive(Debug)]
-struct Pages(Vec<&'static str>, Arc<Witness>);
-
-#[async_trait]
-impl Sink for Pages {
-    fn capabilities(&self) -> Capabilities {
-        unreachable!("a comparison does not ask")
-    }
-    async fn prepare(&self) -> Result<(), PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn mark(&self) -> Result<Option<Mark>, PortError> {
-        unreachable!("a comparison does not ask")
-    }
-    async fn apply(&self, _: Batch) -> Result<Applied, PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn confirm(&self, _: &Receipt) -> Result<Confirmation, PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn list(&self, after: Option<Key>, _: u32) -> Result<Listing, PortError> {
-        let rest = self.0.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
-        let names: Vec<_> = rest.clone().take(2).copied().collect();
-        self.1.saw(format!("sink {}", names.join("")));
-        let rank = Some(Rank { rules: RULES, version: Version::new(1) });
-        let entry = |name: &&str| truekeep_core::ports::Entry { key: key(name), rank };
-        Ok(Listing { entries: names.iter().map(entry).collect(), end: rest.count() <= 2 })
-    }
-}
-
-fn records(names: &'static [&'static str], witness: &Arc<Witness>) -> MockRecords {
-    let witness = Arc::clone(witness);
-    let mut records = MockRecords::new();
-    records.expect_load().returning(|_, _| Ok(vec![Loaded::Absent]));
-    records.expect_keys().returning(move |after, _| {
-        let rest = names.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
-        let page: Vec<_> = rest.clone().take(3).copied().collect();
-        witness.saw(format!("source {}", page.join("")));
-        let keys = page.iter().map(|name| (key(name), Version::new(1))).collect();
-        Ok(KeyPage { keys, end: rest.count() <= 3 })
-    });
-    records
-}
-
-#[tokio::test]
-async fn each_range_is_listed_in_the_sink_before_it_is_read_in_the_source() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["b", "c", "f"], Arc::clone(&witness));
-    let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, 10);
-    let mut found = Vec::new();
-    while let Some(differences) = merge.advance().await.expect("ordered") {
-        found.extend(differences);
-    }
-    let keys: String = found.iter().map(|difference| difference.key().as_str()).collect();
-    assert_eq!(keys, "adeg");
-    assert_eq!(merge.equal(), 3);
-    let seen = witness.0.lock().expect("sound").join(", ");
-    assert_eq!(seen, "sink bc, source abc, source def, sink f, source def, source g");
-}
-
-#[tokio::test]
-async fn memory_holds_a_page_of_differences_however_sparse_the_sink_is() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["z"], Arc::clone(&witness));
-    let records = records(&["a", "b", "c", "d", "e", "f", "g", "h"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, 2);
-    let mut pages = Vec::new();
-    while let Some(differences) = merge.advance().await.expect("ordered") {
-        pages.push(differences.len());
-    }
-    assert_eq!(pages.iter().sum::<usize>(), 9);
-    assert!(pages.iter().all(|page| *page <= 2), "{pages:?}");
-}
-
-#[tokio::test]
-async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
-    let sink = MemorySink::new();
-    for page in [
-        KeyPage { keys: Vec::new(), end: false },
-        KeyPage { keys: vec![(key("b"), Version::new(1)), (key("a"), Version::new(1))], end: true },
-    ] {
-        let mut records = MockRecords::new();
-        records.expect_keys().returning(move |_, _| Ok(page.clone()));
-        let mut merge = Merge::new(&sink, &records, RULES, 10);
-        let error = merge.advance().await.expect_err("neither is a listing");
-        assert_eq!(error.code, Code::UNEXPECTED, "{}", error.chain());
-    }
-}
-
-#[tokio::test]
-async fn a_source_that_lists_a_key_twice_ends_the_comparison() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["a", "b", "d"], witness);
-    let mut records = MockRecords::new();
-    records.expect_keys().returning(|after, _| {
-        let keys = vec![(key("b"), Version::new(1)), (key("c"), Version::new(1))];
-        Ok(KeyPage { keys, end: after.is_some() })
-    });
-    let mut merge = Merge::new(&sink, &records, RULES, 10);
-    merge.advance().await.expect("the first range is in order");
-    let error = merge.advance().await.expect_err("b was listed before");
-    assert!(error.chain().contains("byte order"), "{}", error.chain());
 }

@@ -97,6 +97,7 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         rows: 1_000,
         items_checked: Some(None),
         claimed: Vec::new(),
+        beside: None,
         feeds_turn: false,
     }
 }
@@ -243,9 +244,9 @@ async fn claimed_items_of_which_nothing_is_known_are_given_back_uncounted() {
 #[test]
 fn a_stored_phase_that_cannot_be_read_is_no_phase() {
     for text in ["", "{}", r#"{"phase":"sleeping"}"#] {
-        let error = from_json(text).expect_err("no phase");
+        let error = from_json::<Phase>(text).expect_err("no phase");
         assert_eq!(error.code, Code::LEDGER_VERSION);
     }
     let text = to_json(&Phase::START).expect("text");
-    assert_eq!(from_json(&text).expect("a phase"), Phase::START);
+    assert_eq!(from_json::<Phase>(&text).expect("a phase"), Phase::START);
 }

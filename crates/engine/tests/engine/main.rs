@@ -6,6 +6,7 @@ mod items;
 mod killers;
 mod leases;
 mod races;
+mod reconcile;
 mod scopes;
 mod trouble;
 mod went_back;

@@ -88,20 +88,6 @@ async fn a_feed_that_was_made_anew_halts() {
     halts(&world, Code::SOURCE_WENT_BACK).await;
 }
 
-/// Rule 124.
-#[tokio::test(start_paused = true)]
-async fn a_sink_that_was_emptied_halts_and_goes_on_once_it_is_back() {
-    let world = World::new();
-    with_a_past(&world).await;
-    world.rows(0..1, "later");
-    let emptied = World { sink: Arc::default(), ..world.clone() };
-    halts(&emptied, Code::SINK_WENT_BACK).await;
-    is_stale(&world, Code::SINK_WENT_BACK).await;
-    assert_eq!(world.drain().await, Ending::Drained);
-    assert!(world.equal());
-    assert_eq!(world.certificate().await.state, State::Complete);
-}
-
 /// Rule 123.
 #[tokio::test(start_paused = true)]
 async fn a_ledger_that_was_restored_halts() {

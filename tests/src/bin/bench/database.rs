@@ -108,6 +108,8 @@ pub fn pipeline(source: &SqliteSource, sink: SqliteSink) -> Result<Pipeline, Box
         rules: "{}".into(),
         feed: Arc::new(source.clone()),
         records: Arc::new(source.clone()),
+        capture: Arc::new(source.clone()),
+        reconcile_every: None,
         sink: Arc::new(sink),
     })
 }

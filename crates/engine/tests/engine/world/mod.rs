@@ -220,6 +220,8 @@ impl Process {
             rules: "{}".into(),
             feed: self.tapped(source),
             records: self.tapped(source),
+            capture: source.clone(),
+            reconcile_every: None,
             sink: self.tapped(sink),
         }
     }

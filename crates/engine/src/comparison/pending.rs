@@ -9,9 +9,10 @@ use truekeep_core::ports::{ItemCursor, ItemFilter, ItemState, Items};
 use truekeep_core::{Key, ScopeId};
 
 /// A walk over items, by rising key.
+#[derive(Debug)]
 pub(super) struct Pending<'p> {
     items: &'p dyn Items,
-    scope: &'p ScopeId,
+    scope: ScopeId,
     limit: u32,
     page: VecDeque<(Key, ItemState)>,
     after: Option<Key>,
@@ -19,8 +20,9 @@ pub(super) struct Pending<'p> {
 }
 
 impl<'p> Pending<'p> {
-    pub fn new(items: &'p dyn Items, scope: &'p ScopeId, limit: u32) -> Self {
-        Self { items, scope, limit, page: VecDeque::new(), after: None, ended: false }
+    /// Begins after a key.
+    pub fn new(items: &'p dyn Items, scope: ScopeId, after: Option<Key>, limit: u32) -> Self {
+        Self { items, scope, limit, page: VecDeque::new(), after, ended: false }
     }
 
     /// The state of the key's item. Keys are asked for in rising order.
@@ -39,10 +41,10 @@ impl<'p> Pending<'p> {
 
     async fn read(&mut self) -> Result<(), PortError> {
         let after = self.after.clone().map(ItemCursor);
-        let items = self.items.list(self.scope, ItemFilter::All, after, self.limit).await?;
+        let items = self.items.list(&self.scope, ItemFilter::All, after, self.limit).await?;
         // Unlike a listing, a page of items is short only at the end.
         self.ended = items.len() < self.limit as usize;
-        self.after = items.last().map(|item| item.key.clone());
+        self.after = items.last().map(|item| item.key.clone()).or(self.after.take());
         self.page.extend(items.into_iter().map(|item| (item.key, item.state)));
         Ok(())
     }
