@@ -54,6 +54,8 @@ pub enum Command {
     Explain(Explain),
     /// Compares sinks with their sources; writes nothing.
     Diff(Diff),
+    /// Holds sinks against their sources, and repairs what differs.
+    Reconcile(Reconcile),
     /// Lists, shows or retries records that were set aside.
     #[command(subcommand)]
     Parked(Parked),
@@ -151,6 +153,16 @@ pub struct Diff {
     /// How many differences are named for people; JSON names up to 1,000.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
+}
+
+/// `reconcile`.
+#[derive(Debug, Args)]
+pub struct Reconcile {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Says yes to more deletions than the guard allows.
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 /// `parked`.

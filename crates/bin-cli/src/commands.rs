@@ -10,5 +10,6 @@ pub mod explain;
 pub mod init;
 pub mod migrate;
 pub mod parked;
+pub mod reconcile;
 pub mod status;
 pub mod wait;

@@ -89,6 +89,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Status(status) => commands::status::status(session, status).await,
         Command::Explain(explain) => commands::explain::pipeline(session, explain).await,
         Command::Diff(diff) => commands::diff::diff(session, diff).await,
+        Command::Reconcile(wanted) => commands::reconcile::reconcile(session, wanted).await,
         Command::Parked(parked) => commands::parked::parked(session, parked).await,
         Command::Coverage(coverage) => commands::coverage::coverage(session, coverage).await,
         Command::Wait(wait) => commands::wait::wait(session, wait).await,

@@ -116,6 +116,8 @@ pub struct PipelineConfig {
     pub page_rows: u32,
     /// Bytes of a document; a larger one is parked.
     pub document_max: usize,
+    /// How often both sides are held against each other without a reason.
+    pub reconcile_every: Option<Duration>,
     pub(crate) span: Range<usize>,
 }
 

@@ -65,7 +65,7 @@ impl<'c> Workshop<'c> {
             records: source.records,
             capture: source.capture,
             sink,
-            reconcile_every: None,
+            reconcile_every: pipeline.reconcile_every,
         })
     }
 

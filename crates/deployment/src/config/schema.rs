@@ -18,6 +18,7 @@ pub(super) const PIPELINE: &[&str] = &[
     "sink",
     "page_rows",
     "document_max",
+    "reconcile_every",
 ];
 /// `document = { .. }`.
 pub(super) const DOCUMENT: &[&str] = &["sql", "json"];

@@ -189,6 +189,7 @@ fn pipeline(
     let watch: Vec<_> = table.list("watch", schema::WATCH).iter().map(watch).collect();
     let page_rows = table.integer("page_rows", 1..=PAGE_ROWS_MAX).unwrap_or(PAGE_ROWS);
     let document_max = table.parsed("document_max", quantity::size).unwrap_or(DOCUMENT_BYTES_MAX);
+    let reconcile_every = table.parsed("reconcile_every", quantity::duration);
     let (source, sink) = (source?, sink?);
     let config = PipelineConfig {
         name: parsed.ok()?,
@@ -202,6 +203,7 @@ fn pipeline(
         sink: sink.value,
         page_rows,
         document_max,
+        reconcile_every,
         span: name.span.clone(),
     };
     Some((config, sink.span))

@@ -1,0 +1,101 @@
+//! `reconcile`: holds both sides against each other and repairs; by whichever worker holds the
+//! lease, or right here if nobody does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use truekeep::Trouble;
+use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
+use truekeep::entropy::RandomEntropy;
+use truekeep::reconcile::{Standing, Wish};
+use truekeep::status::LedgerPorts;
+use truekeep::wiring::Purpose;
+use truekeep::worker::Workshop;
+use truekeep_core::code::Code;
+use truekeep_engine::{Ending, Silent, Stopper};
+
+use crate::args::Reconcile;
+use crate::session::Session;
+
+/// How often a run that another worker does is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Serialize)]
+struct Reconciled {
+    pipelines: Vec<Standing>,
+}
+
+pub async fn reconcile(session: &Session, wanted: &Reconcile) -> Result<Exit, Trouble> {
+    let ledger = session.ledger(Purpose::Work).await?;
+    let mut pipelines = Vec::new();
+    for pipeline in session.selected(&wanted.selection)? {
+        pipelines.push(one(session, &ledger, pipeline, wanted.confirm).await?);
+    }
+    let exit = pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
+    session.out.show(&Reconciled { pipelines }, |done| done.pipelines.iter().map(words).collect());
+    Ok(exit.unwrap_or(Exit::Done))
+}
+
+async fn one(
+    session: &Session,
+    ledger: &LedgerPorts,
+    pipeline: &PipelineConfig,
+    confirm: bool,
+) -> Result<Standing, Trouble> {
+    let store = ledger.ledger.as_ref();
+    let wish = Wish::make(store, &RandomEntropy, &pipeline.name, confirm).await?;
+    let mut told = String::new();
+    loop {
+        let standing = wish.standing(store, &RandomEntropy).await?;
+        if !standing.active {
+            return Ok(standing);
+        }
+        let observer = Arc::new(Silent);
+        let workshop = Workshop { config: &session.config, ledger, observer };
+        let (_stopper, stop) = Stopper::new();
+        let (report, refused) = workshop.run_once(&[pipeline], &stop).await;
+        if let Some((_, error)) = refused.into_iter().next() {
+            return Err(error.into());
+        }
+        match report.into_iter().next().map(|(_, ending)| ending) {
+            Some(Ending::Held(holder, until)) => {
+                let name = &pipeline.name;
+                let phase = standing.phase;
+                let note =
+                    format!("{name}: {phase}, done by {holder}, who has the lease until {until}");
+                if note != told {
+                    session.out.note(&note);
+                    told = note;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            Some(Ending::Halted(code, _)) => {
+                return Ok(Standing { code: Some(code), active: false, ..standing });
+            }
+            Some(Ending::Drained | Ending::Stopped) | None => {}
+        }
+    }
+}
+
+fn exit_of(standing: &Standing) -> Exit {
+    match &standing.code {
+        None => Exit::Done,
+        Some(code) if *code == Code::GUARD_REFUSED => Exit::GuardRefused,
+        Some(_) => Exit::Halted,
+    }
+}
+
+fn words(standing: &Standing) -> String {
+    let Standing { pipeline, code, report, .. } = standing;
+    let end = match code {
+        None => "reconciled".to_owned(),
+        Some(code) => format!("stopped, {code}"),
+    };
+    let hint = code.as_ref().map_or_else(String::new, |code| {
+        let remedy = truekeep::trouble::remedy(code);
+        format!("  hint: {remedy} (`truekeep explain {code}`)\n")
+    });
+    format!("{pipeline}: {end}: {report}\n{hint}")
+}

@@ -1,0 +1,102 @@
+//! Wishing for a reconcile, and how it stands: the run is a row of the ledger that whichever worker
+//! holds the lease works on.
+
+use serde::Serialize;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::{Entropy, Ledger, NewRun, Opened, ProcedureKind, Run, RunState};
+use truekeep_core::reconcile::{BlastGuard, Report, Stored, Terms};
+use truekeep_core::{PipelineName, ScopeId};
+
+/// A reconcile that was wished for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    scope: ScopeId,
+    key: String,
+}
+
+/// How a reconcile stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// The pipeline.
+    pub pipeline: String,
+    /// The phase it is in, or ended in.
+    pub phase: &'static str,
+    /// Why it stopped, if it did.
+    pub code: Option<Code>,
+    /// Whether it goes on.
+    pub active: bool,
+    /// What was found so far.
+    pub report: Report,
+}
+
+impl Wish {
+    /// Wishes for a reconcile; joins the one that is under way, if there is one. `confirmed` says
+    /// yes to deletions that the guard would refuse.
+    ///
+    /// # Errors
+    /// The ledger's; `PIPELINE_UNKNOWN` for a pipeline that was never announced.
+    pub async fn make(
+        ledger: &dyn Ledger,
+        entropy: &dyn Entropy,
+        pipeline: &PipelineName,
+        confirmed: bool,
+    ) -> Result<Self, PortError> {
+        let scope = ScopeId::whole(pipeline.clone());
+        let id = entropy.run_id();
+        let stored = Stored::first(Terms { guard: BlastGuard::default(), confirmed });
+        let new = NewRun {
+            key: format!("wish-{id}"),
+            id,
+            scope: scope.clone(),
+            procedure: ProcedureKind::Reconcile,
+            phase: serde_json::to_string(&stored).map_err(unreadable)?,
+        };
+        match ledger.open_run(&new).await? {
+            Opened::Run(run) | Opened::Conflict(run) => Ok(Self { scope, key: run.key }),
+        }
+    }
+
+    /// How it stands.
+    ///
+    /// # Errors
+    /// The ledger's, and `UNEXPECTED` for a phase that this program cannot read.
+    pub async fn standing(
+        &self,
+        ledger: &dyn Ledger,
+        entropy: &dyn Entropy,
+    ) -> Result<Standing, PortError> {
+        // Opening a run under a key that is known finds it, ended or not.
+        let known = NewRun {
+            id: entropy.run_id(),
+            scope: self.scope.clone(),
+            procedure: ProcedureKind::Reconcile,
+            key: self.key.clone(),
+            phase: serde_json::to_string(&Stored::first(Terms::default())).map_err(unreadable)?,
+        };
+        match ledger.open_run(&known).await? {
+            Opened::Run(run) | Opened::Conflict(run) => Standing::of(&run),
+        }
+    }
+}
+
+impl Standing {
+    fn of(run: &Run) -> Result<Self, PortError> {
+        let stored: Stored = serde_json::from_str(&run.phase).map_err(unreadable)?;
+        let code = match &run.state {
+            RunState::Active | RunState::Succeeded => None,
+            RunState::Failed(code) | RunState::Stopped(code) => Some(code.clone()),
+        };
+        Ok(Self {
+            pipeline: run.scope.pipeline().to_string(),
+            phase: stored.phase.name(),
+            code,
+            active: run.state == RunState::Active,
+            report: stored.phase.report().cloned().unwrap_or_default(),
+        })
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> PortError {
+    PortError::new("read a run's phase", FailureClass::Terminal, Code::UNEXPECTED).caused_by(error)
+}
