@@ -74,7 +74,8 @@ fn change(db: &Connection) -> Result<(), Box<dyn Error>> {
     let deleted = db.execute("DELETE FROM city WHERE population < 1000", [])?;
     let dropped = db.execute("DELETE FROM city_name WHERE name GLOB 'A*'", [])?;
     let moved = db.execute("UPDATE city SET id = -id WHERE country = 'IS'", [])?;
-    let grown = db.execute("UPDATE city SET population = population + 1 WHERE country = 'IN'", [])?;
+    let grown =
+        db.execute("UPDATE city SET population = population + 1 WHERE country = 'IN'", [])?;
     db.execute("UPDATE country SET name = ? WHERE code = ?", params!["Nippon", "JP"])?;
     println!(
         "changed: {renamed} cities renamed, {deleted} deleted, {dropped} names dropped, \
@@ -85,7 +86,8 @@ fn change(db: &Connection) -> Result<(), Box<dyn Error>> {
 
 fn damage(db: &Connection) -> Result<(), Box<dyn Error>> {
     let lost = db.execute("DELETE FROM cities WHERE _key IN ('2643743', '5128581')", [])?;
-    let aged = db.execute("UPDATE cities SET _version = _version - 1 WHERE _key = '1850147'", [])?;
+    let aged =
+        db.execute("UPDATE cities SET _version = _version - 1 WHERE _key = '1850147'", [])?;
     let strange = db.execute(
         "INSERT INTO cities (_key, document, _rules, _version) VALUES ('42', '{}', 1, 1)",
         [],
