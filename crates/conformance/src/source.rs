@@ -72,6 +72,8 @@ macro_rules! source_rules {
             a_fill_is_bounded_and_resumes
             writes_during_a_fill_are_kept
             a_gap_is_told_and_mended_by_filling_anew
+            numbered_keys_say_what_the_table_says
+            a_feed_begins_again_above_a_number
             a_sound_feed_audits_clean
             the_audit_finds_what_capture_missed
         }

@@ -4,6 +4,41 @@
 
 use super::*;
 
+impl FeedState {
+    /// Fills one page; returns whether the fill is complete.
+    pub(super) fn fill(&mut self, rows: &BTreeMap<Key, Row>) -> bool {
+        let Some(mut fill) = self.fill.take() else { return true };
+        let page = SOURCE_WRITE_ROWS_MAX as usize;
+        let from = fill.place.take();
+        let last = if fill.sweeping {
+            let keys: Vec<Key> = after(&self.rows, from.as_ref()).take(page).map(cloned).collect();
+            for key in &keys {
+                if !self.rows[key].1 && !rows.contains_key(key) {
+                    self.record(key, true);
+                }
+            }
+            keys.last().cloned()
+        } else {
+            let keys: Vec<Key> = after(rows, from.as_ref()).take(page).map(cloned).collect();
+            for key in &keys {
+                if !fill.first || !self.rows.contains_key(key) {
+                    self.record(key, false);
+                }
+            }
+            fill.filled += keys.len() as u64;
+            keys.last().cloned()
+        };
+        if last.is_none() && fill.sweeping {
+            self.trusted = Some(self.installs);
+            return true;
+        }
+        fill.sweeping |= last.is_none();
+        fill.place = last;
+        self.fill = Some(fill);
+        false
+    }
+}
+
 impl State {
     fn report(&self) -> CaptureReport {
         let Some(feed) = &self.feed else {

@@ -234,6 +234,11 @@ impl KeyShape {
         }
     }
 
+    /// Whether every row's key is spoken for by its text: integers only, and never NULL.
+    pub fn is_plain(&self) -> bool {
+        self.columns.iter().all(|column| column.form == Form::Integer && !column.nullable)
+    }
+
     /// The forms as text, for the fingerprint.
     pub fn describe(&self) -> String {
         let one = |column: &KeyColumn| format!("{} {:?}", column.sql, column.form);

@@ -40,6 +40,10 @@ use durable::{Durable, Identity, identity};
 use names::FeedNames;
 use resolve::{Kept, Resolved, resolved};
 
+/// The reader's page cache: the inner pages of a large table and its feed stay in it, so that a
+/// look-up reads one page.
+const READER_CACHE_KIB: i64 = 16 << 10;
+
 /// One relation of a SQLite database. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct SqliteSource {
@@ -80,6 +84,7 @@ impl Connections {
         let reader = Database::open(path, options).await?;
         reader
             .call("open the source", |connection| {
+                connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
                 Ok(connection.pragma_update(None, "query_only", true)?)
             })
             .await?;

@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Row, params, params_from_
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::limits::bounded;
-use truekeep_core::ports::{KeyPage, Loaded, Records};
+use truekeep_core::ports::{CaptureState, KeyPage, Loaded, Records};
 use truekeep_core::{Document, Key, Value};
 use truekeep_sqlite::Failure;
 
@@ -19,6 +19,7 @@ use super::key::{Part, Stored, bytes, key, speakable, stored};
 use super::meta::{Meta, version};
 use super::projection::{Selection, Source};
 use super::resolve::Resolved;
+use super::triggers::LIVE;
 
 /// Whether the row of a key is in the table.
 pub(super) fn is_there(
@@ -172,21 +173,31 @@ impl Records for SqliteSource {
 
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {
         self.read("list keys", move |connection, relation| {
-            Meta::demand(connection, relation, "list keys")?;
+            let meta = Meta::demand(connection, relation, "list keys")?;
+            // While capture is trusted, a live feed row is a row: only doubts and rules ask the
+            // table, which is a look-up per key.
+            let trusted = matches!(meta.judge(relation).state, CaptureState::Trusted(_));
+            let ask = !trusted || relation.ruled;
             let mut wanted = connection.prepare_cached(&relation.statements.wanted)?;
             let limit = limit.max(1) as usize;
             let mut keys = Vec::with_capacity(limit.min(1_024));
             let mut visit = |row: &Row<'_>| -> Result<ControlFlow<()>, Failure> {
                 let text = bytes(row, 0)?;
-                let key = key(text);
-                let Some(parts) = relation.key.parse_stored(text) else {
-                    return Ok(ControlFlow::Continue(()));
+                let ask = ask || row.get::<_, i64>(2)? != LIVE;
+                let there = if !ask && relation.key.is_plain() {
+                    true
+                } else {
+                    let parts = relation.key.parse_stored(text);
+                    match parts.filter(|parts| speakable(&key(text), parts)) {
+                        Some(parts) => !ask || wanted.exists(params_from_iter(&parts))?,
+                        None => false,
+                    }
                 };
-                if speakable(&key, &parts) && wanted.exists(params_from_iter(&parts))? {
+                if there {
                     if keys.len() == limit {
                         return Ok(ControlFlow::Break(()));
                     }
-                    keys.push((key, version(row.get(1)?)));
+                    keys.push((key(text), version(row.get(1)?)));
                 }
                 Ok(ControlFlow::Continue(()))
             };

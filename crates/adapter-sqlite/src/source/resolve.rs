@@ -35,6 +35,8 @@ pub(super) struct Resolved {
     /// What stands there now.
     pub present: Present,
     pub statements: Statements,
+    /// Whether a rule says which rows are live.
+    pub ruled: bool,
     /// What decides how documents look, as text.
     pub fingerprint: Vec<String>,
 }
@@ -67,7 +69,7 @@ impl Resolved {
         for watch in &spec.watch {
             triggers.extend(watched(connection, &relation, watch)?);
         }
-        let present = Present::read(connection, &names, &table, &key, &triggers)?;
+        let present = Present::read(connection, &names, &triggers)?;
         let selection = Selection::of(connection, &table, &key, spec)?;
         let statements = Statements::of(&table, &names, &key, &walk, spec, &selection);
         let fingerprint = fingerprint_parts(connection, &table, &key, &selection, spec)?;
@@ -81,6 +83,7 @@ impl Resolved {
             triggers,
             present,
             statements,
+            ruled: spec.live_when.is_some(),
             fingerprint,
         })
     }

@@ -1,21 +1,18 @@
 //! The signature: what shows that every change since the last full pass was recorded.
 //!
-//! It covers our triggers (text, table, and place in the schema) on the relation and on every
-//! related table, the seal behind them, the key's columns, and the unique indexes, since a new one
-//! is a new way to lose a row to REPLACE. A trigger that was dropped and made again stands behind
-//! the seal, whatever its text. VACUUM numbers the schema anew in the same order: that is told by
-//! the places alone having changed while the schema's version moved by one, where a drop and a
-//! create need two.
-
-use std::collections::BTreeSet;
+//! It covers our triggers on the relation and on every related table, each with its text, its
+//! table and its place in the schema, and the seal behind them. Columns of the key and unique
+//! indexes need no mention: the triggers' text is made from them, and a text that is not the wanted
+//! one breaks capture. A trigger that was dropped and made again stands behind the seal. If all of
+//! them and the seal were, their places tell, unless nothing was made in between. VACUUM numbers
+//! the schema anew in the same order: that is told by the places alone having changed while the
+//! schema's version moved by one, where a drop and a create need two.
 
 use rusqlite::Connection;
 use truekeep_core::Signature;
 use truekeep_sqlite::Failure;
 
-use super::key::KeyShape;
 use super::names::{FeedNames, digest, quote};
-use super::table::Table;
 use super::triggers::Trigger;
 
 /// What stands in the schema now.
@@ -38,8 +35,6 @@ impl Present {
     pub fn read(
         connection: &Connection,
         names: &FeedNames,
-        relation: &Table,
-        key: &KeyShape,
         wanted: &[Trigger],
     ) -> Result<Self, Failure> {
         let mut schema = connection.prepare_cached(
@@ -70,14 +65,6 @@ impl Present {
                     found.triggers.push(Trigger { name, table, sql });
                 }
             }
-        }
-        texts.push(key.describe());
-        texts.push(relation.shape());
-        // By the triggers that stand there, not by these rules: another pipeline's related tables
-        // are part of the same feed.
-        let tables: BTreeSet<&str> = found.triggers.iter().map(|t| t.table.as_str()).collect();
-        for table in tables.into_iter().filter(|table| *table != relation.name) {
-            texts.push(Table::describe(connection, table)?.shape());
         }
         found.texts = digest(texts.iter().map(String::as_str), 32);
         found.places = digest(places.iter().map(String::as_str), 16);

@@ -141,11 +141,6 @@ impl Table {
             Unique::Index { .. } => false,
         })
     }
-
-    /// What decides which rows a REPLACE may remove, as text for the signature.
-    pub fn shape(&self) -> String {
-        format!("{:?} {:?} {:?}", self.name, self.row_number, self.uniques)
-    }
 }
 
 fn unfit(name: &str, kind: &str) -> Option<&'static str> {

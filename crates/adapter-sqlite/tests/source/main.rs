@@ -6,5 +6,6 @@ mod files;
 mod fixture;
 mod keys;
 mod random;
+mod shapes;
 mod signature;
 mod values;

@@ -93,3 +93,37 @@ pub async fn a_gap_is_told_and_mended_by_filling_anew(source: &dyn SourceUnderTe
     assert!(matches!(view.capture, CaptureState::Trusted(_)));
     assert_eq!(view.incarnation, seen.view.incarnation, "a mended feed is the same one");
 }
+
+/// X11, X62: a numbered key is a change like any other: newest, and what the table says of it.
+pub async fn numbered_keys_say_what_the_table_says(source: &dyn SourceUnderTest) {
+    captured(source).await;
+    for text in ["a", "b"] {
+        source.put(text, "1").await;
+    }
+    let before = newest(source).await;
+    let numbered = source.capture().number(&[key("b"), key("never")]).await.expect("numbered");
+    assert_eq!(numbered.newest, Some(newest(source).await));
+    let changes = everything(source, before).await;
+    assert_eq!(changes.len(), 2);
+    assert!(!changes[&key("b")].deleted && changes[&key("never")].deleted);
+    let none = source.capture().number(&[]).await.expect("numbered");
+    assert_eq!(none.newest, None);
+}
+
+/// X43: a feed that begins again gives every row a number above the one that was named, and its
+/// counter never goes down.
+pub async fn a_feed_begins_again_above_a_number(source: &dyn SourceUnderTest) {
+    captured(source).await;
+    for text in ["a", "b"] {
+        source.put(text, "1").await;
+    }
+    let above = Version::new(1_000);
+    source.capture().begin_again(above).await.expect("begun");
+    assert_eq!(page(source, above, 1).await.view.capture, CaptureState::Filling);
+    filled(source).await;
+    assert_eq!(everything(source, above).await.len(), 2);
+    let at = newest(source).await;
+    source.capture().begin_again(Version::new(5)).await.expect("begun");
+    filled(source).await;
+    assert_eq!(everything(source, at).await.len(), 2);
+}
