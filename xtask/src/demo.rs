@@ -39,6 +39,9 @@ const SCRIPT: &[Line] = &[
     Say("Somebody damages the mirror behind our back."),
     Run("cities", &["damage", "mirror.db"], 0),
     Run("truekeep", &["diff"], 3),
+    Say("It is repaired beside the live tail, and certified again."),
+    Run("truekeep", &["reconcile"], 0),
+    Run("truekeep", &["diff"], 0),
     Run("truekeep", &["status"], 0),
 ];
 
