@@ -5,8 +5,8 @@
 //! indexes need no mention: the triggers' text is made from them, and a text that is not the wanted
 //! one breaks capture. A trigger that was dropped and made again stands behind the seal. If all of
 //! them and the seal were, their places tell, unless nothing was made in between. VACUUM numbers
-//! the schema anew in the same order: that is told by the places alone having changed while the
-//! schema's version moved by one, where a drop and a create need two.
+//! the schema anew in the same order: that is told by the places alone having changed within fewer
+//! steps of the schema's version than making anything of ours again in its order takes.
 
 use rusqlite::Connection;
 use truekeep_core::Signature;
