@@ -63,6 +63,8 @@ pub enum Command {
     Coverage(Coverage),
     /// Waits until sinks are complete.
     Wait(Wait),
+    /// Tells what happened to pipelines, newest first.
+    History(History),
 }
 
 /// Which pipelines.
@@ -163,6 +165,16 @@ pub struct Reconcile {
     /// Says yes to more deletions than the guard allows.
     #[arg(long)]
     pub confirm: bool,
+}
+
+/// `history`.
+#[derive(Debug, Args)]
+pub struct History {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How many events of each pipeline.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
 }
 
 /// `parked`.

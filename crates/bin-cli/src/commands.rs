@@ -7,6 +7,7 @@ pub mod coverage;
 pub mod diff;
 pub mod document;
 pub mod explain;
+pub mod history;
 pub mod init;
 pub mod migrate;
 pub mod parked;

@@ -92,6 +92,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Reconcile(wanted) => commands::reconcile::reconcile(session, wanted).await,
         Command::Parked(parked) => commands::parked::parked(session, parked).await,
         Command::Coverage(coverage) => commands::coverage::coverage(session, coverage).await,
+        Command::History(wanted) => commands::history::history(session, wanted).await,
         Command::Wait(wait) => commands::wait::wait(session, wait).await,
     }
 }
