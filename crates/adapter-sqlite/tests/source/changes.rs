@@ -236,6 +236,41 @@ async fn a_wide_fan_out_is_expanded_before_a_moment_is_named() {
     assert!(idle.changes.is_empty() && idle.moment.is_some());
 }
 
+/// A mark made again while it is expanded is finished first and then expanded once more: no row
+/// waits for ever, and none keeps the document of the first change.
+#[tokio::test]
+async fn a_mark_made_again_is_expanded_again() {
+    let app = App::new(RELATED);
+    app.run("INSERT INTO author VALUES (1, 'old')");
+    let rows = 22 * SOURCE_WRITE_ROWS_MAX as usize;
+    app.run(&format!(
+        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+         SELECT i, 'v' || i, 1 FROM n"
+    ));
+    let source = app.source(related()).await;
+    let before = source.newest().await;
+    app.run("UPDATE author SET name = 'new'");
+    let first = source.page(before, 1_000_000).await;
+    assert!(first.changes.len() < rows && first.moment.is_none());
+    app.run("UPDATE author SET name = 'newer'");
+    let again: u64 = app
+        .db
+        .query_row("SELECT newest FROM truekeep_counter_t", [], |row| row.get(0))
+        .expect("a number");
+    let second = source.page(again, 1_000_000).await;
+    assert!(second.moment.is_none());
+    let late =
+        second.changes.iter().filter(|change| !first.changes.iter().any(|c| c.key == change.key));
+    assert!(late.count() > 0, "the expansion under way was finished first");
+    let last = source.page(second.next.get(), 1_000_000).await;
+    assert!(last.moment.is_some());
+    assert_eq!(
+        source.changed(again).await.len(),
+        rows,
+        "every row has a number after the last change"
+    );
+}
+
 /// X41: a fold that another's lock keeps out is given up; the page is read and moves no moment.
 #[tokio::test]
 async fn a_fold_that_is_given_up_moves_no_moment() {
