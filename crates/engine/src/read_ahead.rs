@@ -63,7 +63,9 @@ impl ReadAhead {
     /// Begins to read after a place. Reads on by itself until the end of the feed, one batch ahead
     /// of what was taken.
     pub fn begin(reading: Reading, after: Version, rows: u32) -> Self {
-        let (sender, parts) = mpsc::channel(1);
+        // Two: the end of this page and the head of the next, so that the next is loaded while the
+        // sink works.
+        let (sender, parts) = mpsc::channel(2);
         let rows = Arc::new(AtomicU32::new(rows));
         let shared = Arc::clone(&rows);
         let task = tokio::spawn(async move {
