@@ -112,10 +112,9 @@ async fn answer(
     }
     let coverage = Coverage::of(covered);
     let failed = ended.iter().map(|ended| ended.exit).find(|exit| *exit != Exit::Done);
-    let stopped = ended.iter().any(|ended| ended.ending == "stopped");
     let exit = match failed {
         Some(exit) => exit,
-        None if coverage.complete || stopped => Exit::Done,
+        None if coverage.complete => Exit::Done,
         None => Exit::Incomplete,
     };
     let ended = Ended { pipelines: ended, coverage };
@@ -139,7 +138,7 @@ async fn answer(
 }
 
 /// Returns once the process is asked to end.
-async fn stop_asked() {
+pub async fn stop_asked() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

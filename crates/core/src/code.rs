@@ -172,13 +172,13 @@ codes! {
         "`truekeep parked retry` named it.",
         "Nothing: it is delivered next.";
     RULES_CHANGED:
-        "The configuration differs from the rules in force.",
-        "The configuration was edited, or this worker has an old one.",
-        "Run `truekeep apply` to put the new rules in force, or deploy the right configuration.";
+        "The rules are not the ones that were delivered: this configuration is not in force, or what it changes is still under way.",
+        "The configuration was edited, this worker has an old one, or new rules were announced a moment ago.",
+        "If `truekeep apply` was not run since the edit, run it; then restart the workers with this configuration, and wait.";
     SINK_AHEAD:
         "The sink holds a newer version of a record than the source knows.",
         "The source was restored from a backup, or the sink belongs to another source.",
-        "Find out which side is right before anything is overwritten; the message names the key.";
+        "`truekeep diff` names the keys. Find out which side is right; if the source is, run `truekeep apply --again`.";
     SINK_FENCED:
         "The sink has seen a later holder of this scope than the ledger.",
         "Another worker took over, or the ledger went back.",
@@ -186,7 +186,7 @@ codes! {
     SINK_OWNED:
         "The sink belongs to another pipeline or ledger.",
         "Two configurations name the same target, or the ledger was replaced.",
-        "Give each pipeline a target of its own; or empty this one.";
+        "Give each pipeline a target of its own; or drop the table in the sink, with its truekeep tables, if nobody else writes it.";
     SINK_REFUSED:
         "The sink refused a record.",
         "The document does not fit the sink's schema.",
@@ -217,8 +217,8 @@ codes! {
         "Mend the path or its rights; the message names it.";
     SOURCE_WENT_BACK:
         "The source is older than what was already delivered from it.",
-        "It was restored from a backup, or is another database.",
-        "Find out which source is the right one; then `truekeep apply --again`.";
+        "It was restored from a backup, is another database, or its capture was removed and installed anew.",
+        "Find out which source is the right one. If it is this one, run `truekeep apply --again`: everything is delivered again, and a reconcile removes what is too much.";
     TOMBSTONES_PRUNED:
         "Deletions that this pipeline has not seen are no longer recorded in the source.",
         "The ledger was restored from a backup that is older than the last clean-up.",

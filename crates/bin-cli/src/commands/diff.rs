@@ -7,6 +7,8 @@ use truekeep::config::PipelineConfig;
 use truekeep::diff::{Found, Kind, Named, compare};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
+use truekeep_core::code::Code;
+use truekeep_core::ports::CaptureState;
 use truekeep_core::{Rank, RulesNumber};
 use truekeep_engine::Sides;
 
@@ -29,6 +31,8 @@ struct PipelineDiff {
     announced: bool,
     /// Another configuration is in force, so what is right is not what this one says.
     rules_changed: bool,
+    /// Why changes may be missing from the feed itself: equal versions then say nothing.
+    untrusted: Option<Code>,
     #[serde(flatten)]
     found: Found,
 }
@@ -42,7 +46,8 @@ pub async fn diff(session: &Session, wanted: &Diff) -> Result<Exit, Trouble> {
     let drift = pipelines.iter().map(|diff| diff.found.drift()).sum();
     let differences = Differences { drift, pipelines };
     session.out.show(&differences, |differences| words(differences, wanted.limit));
-    Ok(if drift > 0 { Exit::Drift } else { Exit::Done })
+    let untrusted = differences.pipelines.iter().any(|diff| diff.untrusted.is_some());
+    Ok(if drift > 0 || untrusted { Exit::Drift } else { Exit::Done })
 }
 
 async fn pipeline_diff(
@@ -75,6 +80,11 @@ async fn pipeline_diff(
         announced: record.is_some(),
         rules_changed: record
             .is_some_and(|record| record.rules.fingerprint != source.rules.fingerprint),
+        untrusted: match report.state {
+            CaptureState::Trusted(_) => None,
+            CaptureState::Filling => Some(Code::CAPTURE_FILLING),
+            CaptureState::Broken(code) => Some(code),
+        },
         found,
     })
 }
@@ -109,6 +119,11 @@ fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
     if diff.rules_changed {
         text +=
             "  the configuration differs from the rules in force: see `truekeep apply --dry-run`\n";
+    }
+    if let Some(code) = &diff.untrusted {
+        let remedy = truekeep::trouble::remedy(code);
+        text += &format!("  {code}: changes may have been missed, so equal versions say nothing\n");
+        text += &format!("  hint: {remedy}\n");
     }
     for named in found.named.iter().take(limit) {
         text += &format!("  {}\n", named_words(named));

@@ -17,6 +17,7 @@ use truekeep_core::code::Code;
 use truekeep_engine::{Ending, Silent, Stopper};
 
 use crate::args::Reconcile;
+use crate::run::stop_asked;
 use crate::session::Session;
 
 /// How often a run that another worker does is looked at.
@@ -54,8 +55,13 @@ async fn one(
         }
         let observer = Arc::new(Silent);
         let workshop = Workshop { config: &session.config, ledger, observer };
-        let (_stopper, stop) = Stopper::new();
+        let (stopper, stop) = Stopper::new();
+        let signals = tokio::spawn(async move {
+            stop_asked().await;
+            stopper.stop();
+        });
         let (report, refused) = workshop.run_once(&[pipeline], &stop).await;
+        signals.abort();
         if let Some((_, error)) = refused.into_iter().next() {
             return Err(error.into());
         }
@@ -74,13 +80,18 @@ async fn one(
             Some(Ending::Halted(code, _)) => {
                 return Ok(Standing { code: Some(code), active: false, ..standing });
             }
-            Some(Ending::Drained | Ending::Stopped) | None => {}
+            // The lease was given back; the run stays, for whoever works next.
+            Some(Ending::Stopped) => {
+                return wish.standing(store, &RandomEntropy).await.map_err(Into::into);
+            }
+            Some(Ending::Drained) | None => {}
         }
     }
 }
 
 fn exit_of(standing: &Standing) -> Exit {
     match &standing.code {
+        None if standing.active => Exit::Incomplete,
         None => Exit::Done,
         Some(code) if *code == Code::GUARD_REFUSED => Exit::GuardRefused,
         Some(_) => Exit::Halted,
@@ -90,6 +101,7 @@ fn exit_of(standing: &Standing) -> Exit {
 fn words(standing: &Standing) -> String {
     let Standing { pipeline, code, report, .. } = standing;
     let end = match code {
+        None if standing.active => format!("under way, {}", standing.phase),
         None => "reconciled".to_owned(),
         Some(code) => format!("stopped, {code}"),
     };

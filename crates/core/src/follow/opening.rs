@@ -63,8 +63,8 @@ impl Opening {
 ///
 /// Everything is delivered again, under a rules number that beats whatever the sink holds. So a
 /// source, sink or ledger that went back is repaired by it, but for records that only the sink has:
-/// until a reconcile has removed those, the sink is not trusted. Another database is not repaired
-/// towards unless the sink is empty.
+/// until a reconcile has removed those, under its guard, the sink is not trusted. An earlier doubt
+/// is looked into again.
 fn begun(
     terms: &Terms,
     before: Option<&Tail>,
@@ -78,15 +78,11 @@ fn begun(
     if unknown && found > known.next() {
         return Err(Code::LEDGER_WENT_BACK);
     }
-    let another = before.is_some_and(|tail| tail.feed != view.incarnation);
-    if another && mark.is_some() {
-        return Err(Code::SOURCE_WENT_BACK);
-    }
     let acknowledged = view.registration.map_or(0, |registration| registration.counter.get());
     let distrust = match before {
         Some(tail) => {
             let fits = tail.admit(view).and_then(|()| tail.recognise(mark.as_ref()));
-            fits.err().or_else(|| tail.distrust.clone())
+            fits.err().or_else(|| tail.distrust.clone().map(|_| Code::DRIFT_FOUND))
         }
         None if found > MarkNumber::new(1) || acknowledged > 1 => Some(Code::LEDGER_WENT_BACK),
         None => None,
