@@ -2,11 +2,14 @@
 //!
 //! Invariants: F1, F3, S1.
 
+use std::collections::BTreeMap;
+
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::follow::{Delivered, Observation};
 use truekeep_core::limits;
 use truekeep_core::ports::{Change, Item, ItemKind};
+use truekeep_core::{Key, Version};
 
 use crate::perform::{Performed, Setback, Shipment, merge, tail_of};
 use crate::scope::{Held, Runner};
@@ -61,6 +64,17 @@ impl Runner {
             let (part, sent) = self.ship(held, &tail, shipment, true).await?;
             merge(&mut delivered, part);
             records += sent;
+        }
+        // An item may be of a future that the source has lost: what is delivered now is all there is.
+        let known: BTreeMap<Key, Version> =
+            items.iter().map(|item| (item.key.clone(), item.version)).collect();
+        let at_least =
+            |key: &Key, version: Version| known.get(key).map_or(version, |v| version.max(*v));
+        for settled in &mut delivered.settled {
+            settled.version = at_least(&settled.key, settled.version);
+        }
+        for failed in &mut delivered.failed {
+            failed.version = at_least(&failed.key, failed.version);
         }
         let failed = delivered.failed.len() as u64;
         Ok(Performed { records, failed, ..Performed::fact(Observation::Redelivered(delivered)) })

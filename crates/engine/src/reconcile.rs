@@ -3,6 +3,8 @@
 //! Invariants: Q1, Q2, Q3. What it finds is told to follow first and stored with the run second,
 //! so that a certificate is never trusted longer than the run that doubts it.
 
+use std::time::Duration;
+
 use truekeep_core::code::Code;
 use truekeep_core::compare::Difference;
 use truekeep_core::failure::{FailureClass, PortError};
@@ -10,12 +12,12 @@ use truekeep_core::follow;
 use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    Commit, Committed, ItemKind, LedgerWrite, NewItem, NewRun, Opened, ProcedureKind, Run,
-    RunHealth, RunState,
+    CaptureState, Commit, Committed, ItemKind, LedgerWrite, NewItem, NewRun, Opened, ProcedureKind,
+    Run, RunHealth, RunState,
 };
 use truekeep_core::procedure::{Due, Procedure};
-use truekeep_core::reconcile::{Command, Found, Observation, Phase, Reconcile, Stored, Terms};
-use truekeep_core::{Key, Rank, RunId, RunVersion, Version};
+use truekeep_core::reconcile::{Command, Found, Observation, Reconcile, Stored, Terms};
+use truekeep_core::{Key, Rank, RunId, RunVersion, Timestamp, Version};
 
 use crate::commit::{self, settle};
 use crate::comparison::{Comparison, Drift, Sides, Stretch};
@@ -26,37 +28,56 @@ use crate::turn::Turn;
 /// Keys of one page of either side.
 const PAGE: u32 = 1_000;
 
-/// The run as this worker knows it.
-#[derive(Debug)]
+/// How long a run waits after trouble of a port that may pass. Follow does not wait for it.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How often a repair that ended without trust is begun again by itself.
+const REPAIR_EVERY_MS: i64 = 60_000;
+
+/// The run as this worker knows it. Its phase is the stored one.
+#[derive(Debug, Clone)]
 pub(crate) struct Beside {
     run: RunId,
     version: RunVersion,
     stored: Stored,
+    /// Nothing before this time, after trouble.
+    not_before: Timestamp,
 }
 
 impl Beside {
     fn adopt(run: Run) -> Result<Self, PortError> {
-        Ok(Self { run: run.id, version: run.version, stored: commit::from_json(&run.phase)? })
+        let stored = commit::from_json(&run.phase)?;
+        let not_before = Timestamp::from_ms(i64::MIN);
+        Ok(Self { run: run.id, version: run.version, stored, not_before })
     }
 }
 
 impl Runner {
-    /// One step of the run beside, if there is one and follow is on its way.
+    /// One step of the run beside, if there is one and follow is on its way. Its trouble is its
+    /// own: follow goes on.
     pub(crate) async fn beside(&self, held: &mut Held, turn: Turn) -> Result<Turn, Setback> {
         let on_its_way = matches!(held.phase, follow::Phase::Tailing(_));
-        if !on_its_way || !matches!(turn, Turn::Advanced | Turn::NotDue | Turn::Deferred) {
+        let now = held.now(self.ports.clock.as_ref());
+        let Some(beside) = held.beside.clone() else { return Ok(turn) };
+        let calm = matches!(turn, Turn::Advanced | Turn::NotDue | Turn::Deferred);
+        if !on_its_way || !calm || now < beside.not_before {
             return Ok(turn);
         }
-        let Some(beside) = held.beside.take() else { return Ok(turn) };
-        let now = held.now(self.ports.clock.as_ref());
-        let Due::Now(command) = Reconcile::due(&beside.stored.terms, &beside.stored.phase, now)
-        else {
-            held.beside = Some(beside);
-            return Ok(turn);
+        let Stored { terms, phase } = &beside.stored;
+        let Due::Now(command) = Reconcile::due(terms, phase, now) else { return Ok(turn) };
+        let seen = match self.look_beside(held, command).await {
+            Ok(seen) => seen,
+            Err(error) => match error.class {
+                FailureClass::Fenced => return Err(error.into()),
+                FailureClass::Halted | FailureClass::Terminal => Observation::Refused(error.code),
+                FailureClass::Retry | FailureClass::Unknown => {
+                    tracing::warn!(code = %error.code, error = error.chain(), "reconcile");
+                    held.beside = Some(Beside { not_before: now.plus(PAUSE), ..beside });
+                    return Ok(turn);
+                }
+            },
         };
-        let seen = self.look_beside(held, command).await;
-        held.beside = Some(beside);
-        match self.conclude_beside(held, seen?).await? {
+        match self.conclude_beside(held, beside, seen).await? {
             Turn::NotDue => Ok(turn),
             other => Ok(other),
         }
@@ -67,25 +88,33 @@ impl Runner {
         held: &mut Held,
         command: Command,
     ) -> Result<Observation, PortError> {
+        // What capture did not see is no ground to repair or to delete on.
+        let end = Version::new(u64::MAX);
+        let page = self.pipeline.feed.changes(&held.terms.consumer, end, 1).await?;
+        if !matches!(page.view.capture, CaptureState::Trusted(_)) {
+            return Ok(Observation::Looked(page.view.capture));
+        }
         match command {
-            Command::Look => {
-                let end = Version::new(u64::MAX);
-                let page = self.pipeline.feed.changes(&held.terms.consumer, end, 1).await?;
-                Ok(Observation::Looked(page.view.capture))
-            }
-            Command::Audit { after } => {
-                let page = self.pipeline.capture.audit(after, PAGE).await?;
-                let keys: Vec<Key> = page.missed.into_iter().chain(page.ghosts).collect();
-                let (numbered, _) = self.number(&keys).await?;
-                Ok(Observation::Audited { next: page.next, missed: keys.len() as u64, numbered })
-            }
+            Command::Look => Ok(Observation::Looked(page.view.capture)),
+            Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
             Command::Compare { after, park } => self.compare(held, after, park).await,
-            Command::Purge { after } => self.purge(held, after).await,
+            Command::Purge { after, orphans_max } => self.purge(held, after, orphans_max).await,
             Command::Await { numbered } => {
                 let reached = held.cursor().is_some_and(|cursor| cursor >= numbered);
                 Ok(Observation::Awaited { reached })
             }
         }
+    }
+
+    async fn audit(&self, after: Option<Key>, ghosts_max: u64) -> Result<Observation, PortError> {
+        let page = self.pipeline.capture.audit(after, PAGE).await?;
+        let (missed, ghosts) = (page.missed.len() as u64, page.ghosts.len() as u64);
+        let mut keys = page.missed;
+        if ghosts <= ghosts_max {
+            keys.extend(page.ghosts);
+        }
+        let (numbered, _) = self.number(&keys).await?;
+        Ok(Observation::Audited { next: page.next, missed, ghosts, numbered })
     }
 
     fn sides<'p>(&'p self, held: &Held) -> Sides<'p> {
@@ -138,7 +167,12 @@ impl Runner {
         Ok(Observation::Compared { next, found, park: parked, numbered })
     }
 
-    async fn purge(&self, held: &Held, after: Option<Key>) -> Result<Observation, PortError> {
+    async fn purge(
+        &self,
+        held: &Held,
+        after: Option<Key>,
+        orphans_max: u64,
+    ) -> Result<Observation, PortError> {
         let (stretch, next) = self.part(held, after).await?;
         let orphans: Vec<(Key, Rank)> = stretch
             .drifts
@@ -149,18 +183,30 @@ impl Runner {
                 Difference::Missing(..) | Difference::Stale(..) | Difference::Ahead(..) => None,
             })
             .collect();
+        let purged = |buried, foreign, refused, exceeded, numbered| Observation::Purged {
+            next,
+            buried,
+            foreign,
+            refused,
+            exceeded,
+            numbered,
+        };
+        if orphans.len() as u64 > orphans_max {
+            return Ok(purged(0, 0, 0, true, None));
+        }
         let keys: Vec<Key> = orphans.iter().map(|(key, _)| key.clone()).collect();
         let (numbered, foreign) = self.number(&keys).await?;
+        let buried = (keys.len() - foreign.len()) as u64;
+        if foreign.is_empty() {
+            return Ok(purged(buried, 0, 0, false, numbered));
+        }
         let mut shipment = Shipment::default();
         for (key, rank) in orphans.into_iter().filter(|(key, _)| foreign.contains(key)) {
             shipment.remove(key, rank);
         }
-        let removed = foreign.len() as u64;
-        if removed > 0 {
-            self.ship(held, &tail_of(held)?.clone(), shipment, false).await?;
-        }
-        let buried = keys.len() as u64 - removed;
-        Ok(Observation::Purged { next, buried, foreign: removed, numbered })
+        let (delivered, sent) = self.ship(held, &tail_of(held)?.clone(), shipment, false).await?;
+        let refused = delivered.failed.len() as u64 + u64::from(delivered.ahead.is_some());
+        Ok(purged(buried, sent.saturating_sub(refused), refused, false, numbered))
     }
 
     /// Numbers keys, in transactions of the size that the source is promised.
@@ -174,24 +220,29 @@ impl Runner {
         Ok((newest, foreign))
     }
 
-    async fn conclude_beside(&self, held: &mut Held, seen: Observation) -> Result<Turn, PortError> {
-        let Some(beside) = held.beside.take() else { return Ok(Turn::NotDue) };
-        let Beside { run, version, stored: Stored { terms, phase } } = beside;
+    /// Tells follow first, then stores what follows. Whatever does not land leaves the run where it
+    /// was, so the step is made again.
+    async fn conclude_beside(
+        &self,
+        held: &mut Held,
+        beside: Beside,
+        seen: Observation,
+    ) -> Result<Turn, PortError> {
+        let Beside { run, version, stored: Stored { terms, phase }, .. } = beside.clone();
         let now = held.now(self.ports.clock.as_ref());
         let step = Reconcile::on(&terms, phase.clone(), seen, now).map_err(|misplaced| {
             PortError::new("take an observation", FailureClass::Terminal, Code::UNEXPECTED)
                 .caused_by(misplaced)
         })?;
-        let unchanged = step.next == phase && step.writes.is_empty();
-        let stored = Stored { terms, phase: step.next };
-        held.beside = Some(Beside { run: run.clone(), version, stored: stored.clone() });
-        if unchanged {
+        if step.next == phase && step.writes.is_empty() {
             return Ok(Turn::NotDue);
         }
+        let stored = Stored { terms, phase: step.next };
         if let Some(judgement) = stored.phase.judgement() {
-            let told = Performed::fact(follow::Observation::Judged(judgement));
+            let told = Performed::fact(follow::Observation::Judged(judgement.clone()));
             let turn = self.conclude(held, told.ailing(held.health.clone())).await?;
-            if turn == Turn::ClaimLost {
+            let believed = held.phase.tail().is_some_and(|tail| tail.distrust == judgement);
+            if turn == Turn::ClaimLost || !believed {
                 return Ok(turn);
             }
         }
@@ -206,20 +257,14 @@ impl Runner {
             delivered: 0,
             writes: step.writes,
         };
-        self.store_beside(held, &commit).await
-    }
-
-    async fn store_beside(&self, held: &mut Held, commit: &Commit) -> Result<Turn, PortError> {
-        match settle(&self.ports, commit).await? {
+        match settle(&self.ports, &commit).await? {
             Committed::Landed(version, tally) => {
                 held.tally = tally;
                 if commit.writes.iter().any(|write| matches!(write, LedgerWrite::Enqueue(_))) {
                     held.items_checked = None;
                 }
-                match (&commit.state, &mut held.beside) {
-                    (RunState::Active, Some(beside)) => beside.version = version,
-                    _ => held.beside = None,
-                }
+                let active = commit.state == RunState::Active;
+                held.beside = active.then_some(Beside { version, stored, ..beside });
                 Ok(Turn::Advanced)
             }
             // Somebody else moved it: it is looked for again.
@@ -265,25 +310,30 @@ impl Runner {
     }
 
     /// A run that began before something went back begins again: what it saw says nothing now. A
-    /// take-over in the middle of such a repair begins it again as well.
+    /// take-over in the middle of such a repair begins it again as well. An operator's yes was said
+    /// to what was seen, so it ends with it.
     pub(crate) fn distrust_beside(&self, held: &mut Held) {
         let went_back = held.phase.tail().is_some_and(follow::Tail::went_back);
         if let Some(beside) = held.beside.as_mut().filter(|_| went_back) {
-            beside.stored.phase = Phase::Beginning;
+            beside.stored =
+                Stored::first(Terms { confirmed: false, ..beside.stored.terms.clone() });
         }
     }
 
-    /// The key of the run that is due by itself: once per lease while the sink is not trusted,
-    /// and once per interval.
+    /// The key of the run that is due by itself: now and then while the sink is not trusted, and
+    /// once per interval.
     fn due_beside(&self, held: &Held) -> Option<String> {
         let tail = held.phase.tail()?;
+        let now = held.now(self.ports.clock.as_ref());
         match &tail.distrust {
             // An operator has to say yes first.
             Some(code) if *code == Code::GUARD_REFUSED || *code == Code::SINK_AHEAD => None,
-            Some(_) => Some(format!("repair-{}", held.lease.fence)),
+            Some(_) => {
+                let (fence, often) = (held.lease.fence, now.ms() / REPAIR_EVERY_MS);
+                Some(format!("repair-{fence}-{often}"))
+            }
             None => {
                 let every = self.pipeline.reconcile_every?.as_millis().max(1);
-                let now = held.now(self.ports.clock.as_ref());
                 Some(format!("every-{}", u128::try_from(now.ms()).unwrap_or(0) / every))
             }
         }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use truekeep_core::certificate::Tally;
 use truekeep_core::code::Code;
-use truekeep_core::follow::{Phase, Terms};
+use truekeep_core::follow::{Observation, Phase, Terms};
 use truekeep_core::lease::Lease;
-use truekeep_core::ports::{Clock, Item, ProcedureKind, Pulsed, RunHealth};
+use truekeep_core::ports::{Clock, Item, ProcedureKind, Pulsed, Registration, RunHealth};
 use truekeep_core::{Attempt, LeaseToken, RunId, RunVersion, ScopeId, Timestamp, Version};
 
 use crate::keeper::{Grip, Keeper};
 use crate::observer::{Happening, Observer};
+use crate::perform::Performed;
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
 use crate::reconcile::Beside;
@@ -158,11 +159,31 @@ impl Runner {
 
     /// Gives the lease back, if there is one.
     pub(crate) async fn give_back(&mut self) {
-        if let Some(held) = self.held.take() {
+        if let Some(mut held) = self.held.take() {
             let token = held.lease.token.clone();
+            let keeper = Arc::clone(&self.keeper);
+            keeper.while_ours(&token, self.acknowledge(&mut held)).await;
             drop(held);
             self.release(&token).await;
             self.happened(&Happening::Released);
+        }
+    }
+
+    /// Tells the source how far we are, so that a backup of it that is taken next is recognised
+    /// when it comes back (F2). What fails here is told with the next acknowledgement.
+    async fn acknowledge(&self, held: &mut Held) {
+        let Phase::Tailing(tailing) = &held.phase else { return };
+        let tail = &tailing.tail;
+        if tail.registered.cursor >= tail.cursor || held.took_over.is_some() {
+            return;
+        }
+        let counter = tail.registered.counter.next();
+        let registration = Registration { counter, cursor: tail.cursor };
+        if self.pipeline.feed.register(&held.terms.consumer, registration).await.is_ok() {
+            let told = Performed::fact(Observation::Registered(registration));
+            if let Err(error) = self.conclude(held, told.ailing(held.health.clone())).await {
+                tracing::warn!(code = %error.code, error = error.chain(), "acknowledge");
+            }
         }
     }
 

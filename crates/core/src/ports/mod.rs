@@ -14,8 +14,8 @@ pub use ledger::{
     PipelineRecord, ProcedureKind, Pulse, Retried, RulesRecord, Run, RunHealth, RunState, Settle,
 };
 pub use sink::{
-    Applied, Batch, Body, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory,
-    Outcome, Receipt, Sink, Verdict,
+    Applied, Batch, Body, Capabilities, Confirmation, Delivery, Denied, Entry, Listing, Mark,
+    Memory, Outcome, Receipt, Sink, Verdict,
 };
 pub use source::{
     AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::failure::PortError;
+use crate::failure::{FailureClass, PortError};
 use crate::{Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber};
 
 /// How long a sink remembers that a key was deleted, and at which rank.
@@ -58,6 +58,70 @@ pub struct Mark {
     pub fence: Fence,
     /// Counts the batches.
     pub number: MarkNumber,
+}
+
+/// Why a sink does not take a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// Another ledger or pipeline writes it.
+    Owned(LedgerId, Incarnation),
+    /// A later holder has written it, under this fence.
+    Fenced(Fence),
+    /// It holds no batch after this one, and not the one before that is sent.
+    WentBack(MarkNumber),
+}
+
+impl Mark {
+    /// The mark that a batch leaves, given the one that is held: the one place where is decided
+    /// who may write. Nothing in it goes back, so that a late batch of the same holder does not
+    /// look like a sink that was restored.
+    ///
+    /// A batch is the last one held or an earlier one, sent again, or the one after it, under
+    /// any rules; without a mark, the first. What lies between is lost: the sink was restored
+    /// since it was opened. Whoever opens it goes on from what it holds.
+    ///
+    /// # Errors
+    /// Why the batch is not taken.
+    pub fn after(held: Option<&Self>, sent: &Self) -> Result<Self, Denied> {
+        let last = held.map_or(MarkNumber::new(0), |held| held.number);
+        if let Some(held) = held {
+            if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
+                return Err(Denied::Owned(held.ledger.clone(), held.pipeline.clone()));
+            }
+            if sent.fence < held.fence {
+                return Err(Denied::Fenced(held.fence));
+            }
+        }
+        if sent.number > last.next() {
+            return Err(Denied::WentBack(last));
+        }
+        Ok(Self {
+            rules: held.map_or(sent.rules, |held| held.rules.max(sent.rules)),
+            number: last.max(sent.number),
+            ..sent.clone()
+        })
+    }
+}
+
+impl From<Denied> for PortError {
+    fn from(denied: Denied) -> Self {
+        let (class, code, detail) = match denied {
+            Denied::Owned(ledger, pipeline) => (
+                FailureClass::Halted,
+                Code::SINK_OWNED,
+                format!("its ledger is {ledger}, its pipeline {pipeline}"),
+            ),
+            Denied::Fenced(fence) => {
+                (FailureClass::Fenced, Code::SINK_FENCED, format!("its fence is {fence}"))
+            }
+            Denied::WentBack(last) => (
+                FailureClass::Halted,
+                Code::SINK_WENT_BACK,
+                format!("the last batch that it holds is number {last}"),
+            ),
+        };
+        Self::new("write a batch", class, code).detail(detail)
+    }
 }
 
 /// What a record is to become.
@@ -164,8 +228,10 @@ pub trait Sink: Debug + Send + Sync {
     /// harmless.
     ///
     /// # Errors
-    /// Class Fenced if the sink has seen a greater fence, or belongs to another pipeline: nothing
-    /// was written. Class Terminal if the batch is refused as a whole: the caller splits it.
+    /// What [`Mark::after`] denies: class Fenced with `SINK_FENCED` if the sink has seen a greater
+    /// fence, class Halted with `SINK_OWNED` if it belongs to another ledger or pipeline, and with
+    /// `SINK_WENT_BACK` if it lacks the batch before; nothing was written. Class Terminal if the
+    /// batch is refused as a whole: the caller splits it.
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError>;
 
     /// Whether an applied batch is durable. A repeat is harmless.
@@ -206,3 +272,6 @@ impl Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

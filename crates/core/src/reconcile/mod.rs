@@ -114,6 +114,8 @@ pub enum Command {
     Audit {
         /// The key after which it begins.
         after: Option<Key>,
+        /// The most live feed rows without a row that may be given tombstones.
+        ghosts_max: u64,
     },
     /// Hold the next range of the sink against the feed; number what is missing or stale.
     Compare {
@@ -126,6 +128,8 @@ pub enum Command {
     Purge {
         /// The key after which it begins.
         after: Option<Key>,
+        /// The most orphans that may be removed: what the guard has let pass, and no more.
+        orphans_max: u64,
     },
     /// Look whether the certificate's moment includes this version.
     Await {
@@ -143,8 +147,10 @@ pub enum Observation {
     Audited {
         /// Where the next page begins; none after the last.
         next: Option<Key>,
-        /// Differences, all numbered.
+        /// Rows that the feed did not have, all numbered.
         missed: u64,
+        /// Live feed rows without a row; numbered unless they were more than allowed.
+        ghosts: u64,
         /// The newest number that was given.
         numbered: Option<Version>,
     },
@@ -167,9 +173,15 @@ pub enum Observation {
         buried: u64,
         /// Entries that no key of the source can be, removed by their listed rank.
         foreign: u64,
+        /// Orphans that the sink would not let go.
+        refused: u64,
+        /// Whether there were more orphans than allowed; then none was removed.
+        exceeded: bool,
         /// The newest number that was given.
         numbered: Option<Version>,
     },
+    /// A port needs an operator.
+    Refused(Code),
     /// How far the certificate is.
     Awaited {
         /// Whether its moment includes the number.
@@ -204,14 +216,22 @@ impl Procedure for Reconcile {
     type Command = Command;
     type Observation = Observation;
 
-    fn due(_: &Terms, phase: &Phase, _: Timestamp) -> Due<Command> {
+    fn due(terms: &Terms, phase: &Phase, _: Timestamp) -> Due<Command> {
         Due::Now(match phase {
             Phase::Beginning => Command::Look,
-            Phase::Auditing { after, .. } => Command::Audit { after: after.clone() },
+            Phase::Auditing { after, report } => {
+                let free = terms.guard.orphans_free.saturating_sub(report.ghosts);
+                let ghosts_max = if terms.confirmed { u64::MAX } else { free };
+                Command::Audit { after: after.clone(), ghosts_max }
+            }
             Phase::Comparing { after, report } => {
                 Command::Compare { after: after.clone(), park: report.rounds > 0 }
             }
-            Phase::Purging { after, .. } => Command::Purge { after: after.clone() },
+            Phase::Purging { after, report } => {
+                let judged = report.orphans + terms.guard.orphans_free;
+                let orphans_max = judged.saturating_sub(report.deleted + report.refused);
+                Command::Purge { after: after.clone(), orphans_max }
+            }
             Phase::Settling { report } => Command::Await { numbered: report.numbered },
             // An ended run is never asked; looking changes nothing.
             Phase::Done { .. } | Phase::Failed { .. } => Command::Look,
@@ -228,13 +248,25 @@ impl Procedure for Reconcile {
         let mut parked = Vec::new();
         let next = match (phase, seen) {
             (Phase::Beginning, Observation::Looked(capture)) => looked(&capture),
+            (phase, Observation::Looked(CaptureState::Trusted(_))) => phase,
+            (phase, Observation::Looked(CaptureState::Filling)) => {
+                phase.failed(Code::CAPTURE_FILLING)
+            }
+            (
+                phase,
+                Observation::Looked(CaptureState::Broken(code)) | Observation::Refused(code),
+            ) => phase.failed(code),
             (
                 Phase::Auditing { mut report, .. },
-                Observation::Audited { next, missed, numbered },
+                Observation::Audited { next, missed, ghosts, numbered },
             ) => {
                 report.capture_missed += missed;
+                report.ghosts += ghosts;
                 report.number(numbered);
                 match next {
+                    _ if report.ghosts > terms.guard.orphans_free && !terms.confirmed => {
+                        Phase::Failed { code: Code::GUARD_REFUSED, report }
+                    }
                     Some(_) => Phase::Auditing { after: next, report },
                     None => Phase::Comparing { after: None, report },
                 }
@@ -254,13 +286,18 @@ impl Procedure for Reconcile {
             }
             (
                 Phase::Purging { mut report, .. },
-                Observation::Purged { next, buried, foreign, numbered },
+                Observation::Purged { next, buried, foreign, refused, exceeded, numbered },
             ) => {
                 report.deleted += buried + foreign;
                 report.foreign += foreign;
+                report.refused += refused;
                 report.number(numbered);
                 match next {
+                    _ if exceeded => Phase::Failed { code: Code::GUARD_REFUSED, report },
                     Some(_) => Phase::Purging { after: next, report },
+                    None if report.refused > 0 => {
+                        Phase::Failed { code: Code::SINK_REFUSED, report }
+                    }
                     None => Phase::Settling { report },
                 }
             }
@@ -275,8 +312,7 @@ impl Procedure for Reconcile {
                 | Phase::Settling { .. }
                 | Phase::Done { .. }
                 | Phase::Failed { .. },
-                Observation::Looked(_)
-                | Observation::Audited { .. }
+                Observation::Audited { .. }
                 | Observation::Compared { .. }
                 | Observation::Purged { .. }
                 | Observation::Awaited { .. },
@@ -294,7 +330,8 @@ fn looked(capture: &CaptureState) -> Phase {
     let report = Report::default();
     match capture {
         CaptureState::Trusted(_) => Phase::Auditing { after: None, report },
-        CaptureState::Filling => Phase::Failed { code: Code::CAPTURE_FILLING, report },
+        // It ends by itself; nothing was looked at yet.
+        CaptureState::Filling => Phase::Beginning,
         CaptureState::Broken(code) => Phase::Failed { code: code.clone(), report },
     }
 }
@@ -333,6 +370,20 @@ impl Phase {
             Self::Settling { .. } => "settling",
             Self::Done { .. } => "done",
             Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// The end of the run for this reason, unless it has ended.
+    fn failed(self, code: Code) -> Self {
+        match self {
+            Self::Done { .. } | Self::Failed { .. } => self,
+            Self::Beginning
+            | Self::Auditing { .. }
+            | Self::Comparing { .. }
+            | Self::Purging { .. }
+            | Self::Settling { .. } => {
+                Self::Failed { code, report: self.report().cloned().unwrap_or_default() }
+            }
         }
     }
 
@@ -399,6 +450,7 @@ impl Observation {
             Self::Audited { .. } => "audited",
             Self::Compared { .. } => "compared",
             Self::Purged { .. } => "purged",
+            Self::Refused(_) => "refused",
             Self::Awaited { .. } => "awaited",
         }
     }

@@ -14,8 +14,10 @@ pub struct Report {
     pub listed: u64,
     /// Live records of the source, in the first round.
     pub live: u64,
-    /// Rows whose feed row was absent or a tombstone, and live feed rows without a row.
+    /// Rows whose feed row was absent or a tombstone.
     pub capture_missed: u64,
+    /// Live feed rows without a row.
+    pub ghosts: u64,
     /// The sink lacked them.
     pub missing: u64,
     /// The sink had an older one.
@@ -26,6 +28,8 @@ pub struct Report {
     pub ahead: u64,
     /// Orphans that were removed.
     pub deleted: u64,
+    /// Orphans that the sink would not let go.
+    pub refused: u64,
     /// Entries among them that no key of the source can be.
     pub foreign: u64,
     /// Records that came back as the same difference and were parked.
@@ -52,14 +56,15 @@ impl Report {
         self.ahead += found.ahead;
     }
 
-    /// Whether anything was given a number.
+    /// Whether anything was given a number or removed.
     pub fn repaired(&self) -> bool {
-        self.numbered > Version::new(0)
+        self.numbered > Version::new(0) || self.deleted > 0
     }
 
     /// Whether source and sink were equal.
     pub fn clean(&self) -> bool {
-        self.capture_missed + self.missing + self.stale + self.orphans + self.ahead == 0
+        self.capture_missed + self.ghosts + self.missing + self.stale + self.orphans + self.ahead
+            == 0
     }
 }
 
@@ -68,16 +73,16 @@ impl fmt::Display for Report {
         write!(
             f,
             "{} live, {} listed: {} missed by capture, {} missing, {} stale, {} orphans, \
-             {} ahead; {} deleted ({} foreign), {} parked",
+             {} ahead; {} deleted, {} refused, {} parked",
             self.live,
             self.listed,
-            self.capture_missed,
+            self.capture_missed + self.ghosts,
             self.missing,
             self.stale,
             self.orphans,
             self.ahead,
             self.deleted,
-            self.foreign,
+            self.refused,
             self.parked
         )
     }

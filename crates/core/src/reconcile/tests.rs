@@ -20,6 +20,10 @@ fn compared(found: Found, numbered: Option<u64>) -> Observation {
     }
 }
 
+fn purging(orphans: u64) -> Phase {
+    Phase::Purging { after: None, report: Report { orphans, ..Report::default() } }
+}
+
 fn comparing() -> Phase {
     Phase::Comparing { after: None, report: Report::default() }
 }
@@ -29,9 +33,11 @@ fn it_begins_only_under_a_trusted_capture() {
     let trusted = CaptureState::Trusted(Signature::parse("s").expect("valid"));
     let began = step(&terms(), Phase::Beginning, Observation::Looked(trusted));
     assert_eq!(began.name(), "auditing");
-    for broken in [CaptureState::Filling, CaptureState::Broken(Code::CAPTURE_CHANGED)] {
-        let ended = step(&terms(), Phase::Beginning, Observation::Looked(broken));
-        assert_eq!(ended.name(), "failed");
+    let waits = step(&terms(), Phase::Beginning, Observation::Looked(CaptureState::Filling));
+    assert_eq!(waits, Phase::Beginning);
+    let broken = || Observation::Looked(CaptureState::Broken(Code::CAPTURE_CHANGED));
+    for phase in [Phase::Beginning, comparing(), purging(1)] {
+        assert_eq!(step(&terms(), phase, broken()).name(), "failed");
     }
 }
 
@@ -113,6 +119,32 @@ fn a_misplaced_observation_is_a_bug() {
     assert!(Reconcile::on(&terms(), Phase::Beginning, seen, Timestamp::from_ms(0)).is_err());
 }
 
+/// Q1: the guard's word holds for what it has judged, and ghosts in the feed are deletions too.
+#[test]
+fn no_more_is_removed_than_the_guard_has_judged() {
+    let due = Reconcile::due(&terms(), &purging(3), Timestamp::from_ms(0));
+    assert_eq!(due, Due::Now(Command::Purge { after: None, orphans_max: 23 }));
+    let purged = |refused, exceeded| Observation::Purged {
+        next: None,
+        buried: 0,
+        foreign: 0,
+        refused,
+        exceeded,
+        numbered: None,
+    };
+    let code = |phase: Phase| match phase {
+        Phase::Failed { code, .. } => code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(code(step(&terms(), purging(3), purged(0, true))), Code::GUARD_REFUSED);
+    assert_eq!(code(step(&terms(), purging(3), purged(1, false))), Code::SINK_REFUSED);
+    let auditing = Phase::Auditing { after: None, report: Report::default() };
+    let audited = Observation::Audited { next: None, missed: 0, ghosts: 21, numbered: None };
+    assert_eq!(code(step(&terms(), auditing.clone(), audited.clone())), Code::GUARD_REFUSED);
+    let confirmed = Terms { confirmed: true, ..terms() };
+    assert_eq!(step(&confirmed, auditing, audited).name(), "comparing");
+}
+
 /// The stored form is a promise.
 #[test]
 fn a_stored_phase_reads_back() {
@@ -120,7 +152,7 @@ fn a_stored_phase_reads_back() {
         after: Some(Key::new("k")),
         report: Report { orphans: 2, ..Report::default() },
     };
-    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"missing":0,"stale":0,"orphans":2,"ahead":0,"deleted":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
+    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"ghosts":0,"missing":0,"stale":0,"orphans":2,"ahead":0,"deleted":0,"refused":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
     assert_eq!(serde_json::to_string(&phase).expect("written"), text);
     assert_eq!(serde_json::from_str::<Phase>(text).expect("read"), phase);
 }

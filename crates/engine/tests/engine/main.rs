@@ -1,6 +1,7 @@
 //! The rules of the engine, over the reference ledger, source and sink, in virtual time.
 
 mod cost;
+mod doubts;
 mod follow;
 mod items;
 mod killers;

@@ -17,7 +17,7 @@ use crate::world::tap::Fault;
 use crate::world::{World, key, pass, pass_ms, row};
 
 /// Rows 0 to 99, delivered and certified.
-async fn delivered() -> World {
+pub async fn delivered() -> World {
     let world = World::new();
     world.rows(0..100, "first");
     assert_eq!(world.drain().await, Ending::Drained);
@@ -25,7 +25,7 @@ async fn delivered() -> World {
     world
 }
 
-fn plant(world: &World, name: &str, version: u64) {
+pub fn plant(world: &World, name: &str, version: u64) {
     let rank = Rank { rules: RulesNumber::new(1), version: Version::new(version) };
     let names = [Box::from("text")].into();
     let document = Arc::new(Document::new(names, vec![Value::Text("planted".into())]));
@@ -33,7 +33,7 @@ fn plant(world: &World, name: &str, version: u64) {
 }
 
 /// Wishes for a reconcile, as an operator does.
-async fn wish(world: &World, name: &str, confirmed: bool) {
+pub async fn wish(world: &World, name: &str, confirmed: bool) {
     let stored = Stored::first(Terms { guard: BlastGuard::default(), confirmed });
     let new = NewRun {
         id: RunId::parse(name).expect("valid"),
@@ -47,7 +47,7 @@ async fn wish(world: &World, name: &str, confirmed: bool) {
 }
 
 /// How the run of this name stands, by opening it again.
-async fn ended(world: &World, name: &str) -> (RunState, Phase) {
+pub async fn ended(world: &World, name: &str) -> (RunState, Phase) {
     let new = NewRun {
         id: RunId::parse("asked").expect("valid"),
         scope: World::scope(),
@@ -63,7 +63,7 @@ async fn ended(world: &World, name: &str) -> (RunState, Phase) {
     }
 }
 
-async fn announce(world: &World) {
+pub async fn announce(world: &World) {
     let announcement = Announcement {
         pipeline: World::scope().pipeline().clone(),
         incarnation: Incarnation::parse("unused").expect("valid"),
