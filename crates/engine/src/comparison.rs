@@ -8,7 +8,7 @@ mod pending;
 use truekeep_core::code::Code;
 use truekeep_core::compare::{Compare, Difference, Next, OutOfOrder, Side};
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{Feed, ItemState, Items, Records, Sink};
+use truekeep_core::ports::{Feed, ItemState, Items, Listing, Records, Sink};
 use truekeep_core::{Key, Rank, RulesNumber, ScopeId, Version};
 
 use pending::Pending;
@@ -181,6 +181,10 @@ struct Merge<'p> {
     after: Option<Key>,
     /// Everything up to and with it was merged.
     place: Option<Key>,
+    /// The sink's page after this range.
+    ahead: Option<Listing>,
+    /// How many ranges were begun.
+    ranges: u32,
     ended: bool,
     equal: u64,
 }
@@ -191,6 +195,8 @@ struct Range {
     compare: Compare,
     /// Its last key; none for the last range.
     bound: Option<Key>,
+    /// Whether the source was read for it.
+    begun: bool,
 }
 
 impl<'p> Merge<'p> {
@@ -202,8 +208,8 @@ impl<'p> Merge<'p> {
         limit: u32,
     ) -> Self {
         let place = after.clone();
-        let (range, ended, equal) = (None, false, 0);
-        Self { sink, records, rules, limit, range, after, place, ended, equal }
+        let (range, ahead, ranges, ended, equal) = (None, None, 0, false, 0);
+        Self { sink, records, rules, limit, range, after, place, ahead, ranges, ended, equal }
     }
 
     /// Keys that were equal so far.
@@ -244,7 +250,11 @@ impl<'p> Merge<'p> {
 
     /// Lists the next page of the sink.
     async fn open(&mut self) -> Result<Range, PortError> {
-        let listing = self.sink.list(self.after.clone(), self.limit).await?;
+        let listing = match self.ahead.take() {
+            Some(listing) => listing,
+            None => self.sink.list(self.after.clone(), self.limit).await?,
+        };
+        self.ranges += 1;
         // An entry without a rank of ours is as old as can be.
         let entries: Vec<(Key, Rank)> = listing
             .entries
@@ -258,12 +268,27 @@ impl<'p> Merge<'p> {
         let last = entries.last().map(|(key, _)| key.clone());
         let mut compare = Compare::default();
         compare.feed(Side::Sink, entries, true).map_err(disordered)?;
-        Ok(Range { compare, bound: last.filter(|_| !listing.end) })
+        Ok(Range { compare, bound: last.filter(|_| !listing.end), begun: false })
     }
 
     /// Reads the next page of the source; what lies after the range is read again with its own.
     async fn read(&mut self, range: &mut Range) -> Result<(), PortError> {
-        let mut page = self.records.keys(self.after.clone(), self.limit).await?;
+        // What a first page leaves of a range is little, and what lies after it is read in vain.
+        let rest = range.begun && range.bound.is_some();
+        let limit = if rest { (self.limit / 8).max(1) } else { self.limit };
+        range.begun = true;
+        // The next page of the sink is listed meanwhile, once it is clear that more than one range
+        // is compared.
+        let next = range.bound.clone().filter(|_| self.ahead.is_none() && self.ranges > 1);
+        let listing = async {
+            match next {
+                Some(bound) => self.sink.list(Some(bound), self.limit).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let (page, listing) = tokio::join!(self.records.keys(self.after.clone(), limit), listing);
+        let mut page = page?;
+        self.ahead = listing?.or(self.ahead.take());
         rises(Side::Source, self.after.as_ref(), page.keys.first())?;
         if page.keys.is_empty() && !page.end {
             return Err(Standstill::of("source", self.after.as_ref()).into());
@@ -271,7 +296,7 @@ impl<'p> Merge<'p> {
         let mut end = page.end;
         if let Some(bound) = &range.bound {
             let within = page.keys.partition_point(|(key, _)| key <= bound);
-            end |= within < page.keys.len();
+            end |= page.keys.last().is_some_and(|(last, _)| last >= bound);
             page.keys.truncate(within);
         }
         if let Some((last, _)) = page.keys.last() {

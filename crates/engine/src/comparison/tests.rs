@@ -129,7 +129,7 @@ async fn each_range_is_listed_in_the_sink_before_it_is_read_in_the_source() {
     assert_eq!(keys, "adeg");
     assert_eq!(merge.equal(), 3);
     let seen = witness.0.lock().expect("sound").join(", ");
-    assert_eq!(seen, "sink bc, source abc, source def, sink f, source def, source g");
+    assert_eq!(seen, "sink bc, source abc, sink f, source def, source g");
 }
 
 #[tokio::test]
