@@ -132,9 +132,9 @@ fn no_more_is_removed_than_the_guard_has_judged() {
         exceeded,
         numbered: None,
     };
-    let code = |phase: Phase| match phase {
-        Phase::Failed { code, .. } => code,
-        other => panic!("{other:?}"),
+    let code = |phase: Phase| match phase.state() {
+        RunState::Stopped(code) => code,
+        RunState::Active | RunState::Succeeded | RunState::Failed(_) => panic!("{phase:?}"),
     };
     assert_eq!(code(step(&terms(), purging(3), purged(0, true))), Code::GUARD_REFUSED);
     assert_eq!(code(step(&terms(), purging(3), purged(1, false))), Code::SINK_REFUSED);

@@ -1,0 +1,119 @@
+//! What a reconcile wants done, and what it may see.
+
+use crate::code::Code;
+use crate::ports::{CaptureState, NewItem};
+use crate::{Key, Version};
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Look whether capture is trusted.
+    Look,
+    /// Hold the next page of the feed against the table; number what differs.
+    Audit {
+        /// The key after which it begins.
+        after: Option<Key>,
+        /// The most live feed rows without a row that may be given tombstones.
+        ghosts_max: u64,
+    },
+    /// Hold the next range of the sink against the feed; number what is missing or stale.
+    Compare {
+        /// The key after which it begins.
+        after: Option<Key>,
+        /// In the second round what still differs does not converge: it is parked.
+        park: bool,
+    },
+    /// Judge the orphans of the next range again and write their tombstones.
+    Purge {
+        /// The key after which it begins.
+        after: Option<Key>,
+        /// The most orphans that may be removed: what the guard has let pass, and no more.
+        orphans_max: u64,
+    },
+    /// Look whether the certificate's moment includes this version.
+    Await {
+        /// The newest number that was given.
+        numbered: Version,
+    },
+}
+
+/// What was seen. Counts are of the page or range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observation {
+    /// The source's capture.
+    Looked(CaptureState),
+    /// A page of the audit.
+    Audited {
+        /// Where the next page begins; none after the last.
+        next: Option<Key>,
+        /// Rows that the feed did not have, all numbered.
+        missed: u64,
+        /// Live feed rows without a row; numbered unless they were more than allowed.
+        ghosts: u64,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// A range of the comparison.
+    Compared {
+        /// Where the next range begins; none after the last.
+        next: Option<Key>,
+        /// What it held and what differed.
+        found: Found,
+        /// What differs although it was repaired.
+        park: Vec<NewItem>,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// A range of the purge.
+    Purged {
+        /// Where the next range begins; none after the last.
+        next: Option<Key>,
+        /// Orphans that have a tombstone now.
+        buried: u64,
+        /// Entries that no key of the source can be, removed by their listed rank.
+        foreign: u64,
+        /// Orphans that the sink would not let go.
+        refused: u64,
+        /// Whether there were more orphans than allowed; then none was removed.
+        exceeded: bool,
+        /// The newest number that was given.
+        numbered: Option<Version>,
+    },
+    /// A port needs an operator.
+    Refused(Code),
+    /// How far the certificate is.
+    Awaited {
+        /// Whether its moment includes the number.
+        reached: bool,
+    },
+}
+
+/// What a range held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Entries of the sink.
+    pub listed: u64,
+    /// Live records of the source.
+    pub live: u64,
+    /// The sink lacks them.
+    pub missing: u64,
+    /// The sink has an older one.
+    pub stale: u64,
+    /// The source has none.
+    pub orphans: u64,
+    /// The sink has a newer one than the source knows.
+    pub ahead: u64,
+}
+
+impl Observation {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Looked(_) => "looked",
+            Self::Audited { .. } => "audited",
+            Self::Compared { .. } => "compared",
+            Self::Purged { .. } => "purged",
+            Self::Refused(_) => "refused",
+            Self::Awaited { .. } => "awaited",
+        }
+    }
+}
