@@ -180,14 +180,7 @@ impl Procedure for Reconcile {
                 report.foreign += foreign;
                 report.refused += refused;
                 report.number(numbered);
-                match next {
-                    _ if exceeded => Phase::Failed { code: Code::GUARD_REFUSED, report },
-                    Some(_) => Phase::Purging { after: next, report },
-                    None if report.refused > 0 => {
-                        Phase::Failed { code: Code::SINK_REFUSED, report }
-                    }
-                    None => Phase::Settling { report },
-                }
+                purged(report, next, exceeded)
             }
             (Phase::Settling { report }, Observation::Awaited { reached }) => {
                 settled(report, reached)
@@ -240,6 +233,15 @@ fn audited(
         }
         Some(_) => Phase::Auditing { after: next, report },
         None => Phase::Comparing { after: None, report },
+    }
+}
+
+fn purged(report: Report, next: Option<Key>, exceeded: bool) -> Phase {
+    match next {
+        _ if exceeded => Phase::Failed { code: Code::GUARD_REFUSED, report },
+        Some(_) => Phase::Purging { after: next, report },
+        None if report.refused > 0 => Phase::Failed { code: Code::SINK_REFUSED, report },
+        None => Phase::Settling { report },
     }
 }
 
