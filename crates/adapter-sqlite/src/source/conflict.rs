@@ -5,7 +5,7 @@
 //! new row's columns that bears the table's name.
 
 use super::names::quote;
-use super::table::{Table, Term, Unique};
+use super::table::{Affinity, Table, TableColumn, Term, Unique};
 use super::tokens::{name, tokens};
 
 /// The event that a BEFORE trigger stands before.
@@ -61,8 +61,12 @@ pub(super) fn conflict(table: &Table, unique: &Unique, event: Event) -> Conflict
             if let Some(condition) = condition {
                 plain = false;
                 rows.push(format!("({condition})"));
-                rows.push(over_new(table, &format!("({condition})")));
+                // Without it one row more is found at most: the index has no two.
+                if !numbers_rows(table, condition) {
+                    rows.push(over_new(table, &format!("({condition})")));
+                }
             }
+            rows.extend(loads(table, terms, condition.as_deref()));
         }
     }
     if event == Event::Update {
@@ -78,12 +82,17 @@ fn equal(table: &Table, own: &str, term: &Term) -> (String, Option<String>) {
         Term::Column { name, collation } => {
             let column = table.column(name);
             let quoted = quote(name);
+            if column.is_some_and(|column| column.generated.is_some()) {
+                let collate = format!(" COLLATE {}", quote(collation));
+                let new = over_new(table, &quoted);
+                return (format!("{own}.{quoted}{collate} = {new}"), None);
+            }
             let collate = match column {
                 Some(column) if column.collation == *collation => String::new(),
                 _ => format!(" COLLATE {}", quote(collation)),
             };
             // A NULL in a NOT NULL column becomes its default after the trigger, under REPLACE.
-            let new = match column.and_then(|c| c.default.as_ref().filter(|_| c.not_null)) {
+            let new = match column.and_then(replacement) {
                 Some(default) => format!("ifnull(NEW.{quoted}, ({default}))"),
                 None => format!("NEW.{quoted}"),
             };
@@ -100,15 +109,101 @@ fn equal(table: &Table, own: &str, term: &Term) -> (String, Option<String>) {
     }
 }
 
-/// An expression over the new row's columns, of those that it names: any other column may be
-/// dropped, which SQLite refuses while a trigger names it.
+/// What REPLACE puts in the place of a NULL.
+fn replacement(column: &TableColumn) -> Option<&String> {
+    column.default.as_ref().filter(|_| column.not_null)
+}
+
+/// Whether a condition names the row's number, which a row to come may not have yet.
+fn numbers_rows(table: &Table, condition: &str) -> bool {
+    let words: Vec<String> = tokens(condition).iter().filter_map(name).collect();
+    table.sources(condition).iter().any(|source| table.alias.as_ref() == Some(&source.name))
+        || ["rowid", "_rowid_", "oid"]
+            .iter()
+            .any(|number| words.iter().any(|word| word.eq_ignore_ascii_case(number)))
+}
+
+/// True, and names what NEW's generated columns come from: before an update SQLite gives NEW only
+/// what a trigger names, and makes the generated columns from NULL for the rest.
+fn loads(table: &Table, terms: &[Term], condition: Option<&str>) -> Vec<String> {
+    let texts = terms.iter().map(|term| match term {
+        Term::Column { name, .. } => quote(name),
+        Term::Expression { text, .. } => text.clone(),
+    });
+    let mut names = Vec::new();
+    for text in texts.chain(condition.map(str::to_owned)) {
+        if table.named_in(&text).iter().any(|column| column.generated.is_some()) {
+            names.extend(table.sources(&text).iter().map(|source| quote(&source.name)));
+        }
+    }
+    names.sort();
+    names.dedup();
+    names.iter().map(|name| format!("NEW.{name} IS NEW.{name}")).collect()
+}
+
+/// An expression over the new row's columns. A NULL that REPLACE makes a default is still a NULL in
+/// NEW, and what is generated from it is not yet what it will be.
 fn over_new(table: &Table, expression: &str) -> String {
-    let words: Vec<String> = tokens(expression).iter().filter_map(name).collect();
+    let nulls: Vec<String> = table
+        .sources(expression)
+        .into_iter()
+        .filter(|source| replacement(source).is_some())
+        .map(|source| format!("NEW.{} IS NULL", quote(&source.name)))
+        .collect();
+    let plain = |column: &TableColumn| format!("NEW.{}", quote(&column.name));
+    let given = select(table, expression, &plain);
+    if nulls.is_empty() {
+        return given;
+    }
+    let replaced = select(table, expression, &|column| replaced(table, column, &[]));
+    format!("CASE WHEN {} THEN {replaced} ELSE {given} END", nulls.join(" OR "))
+}
+
+/// The value of a column of the new row once defaults are in the places of NULLs. `above` are the
+/// columns that are being made: a word that spells one of them is a type or a collation.
+fn replaced(table: &Table, column: &TableColumn, above: &[&str]) -> String {
+    let new = format!("NEW.{}", quote(&column.name));
+    match (&column.generated, replacement(column)) {
+        (Some(_), _) if above.contains(&column.name.as_str()) => "NULL".into(),
+        (Some(text), _) => {
+            let above = [above, &[column.name.as_str()]].concat();
+            let value = select(table, text, &|column| replaced(table, column, &above));
+            stored(column.affinity, &value)
+        }
+        (None, Some(default)) => stored(column.affinity, &format!("ifnull({new}, ({default}))")),
+        (None, None) => new,
+    }
+}
+
+/// A value as a column stores it.
+fn stored(affinity: Affinity, value: &str) -> String {
+    match affinity {
+        Affinity::Blob => value.to_owned(),
+        Affinity::Text => {
+            format!(
+                "CASE WHEN typeof({value}) = 'blob' THEN {value} ELSE CAST({value} AS TEXT) END"
+            )
+        }
+        // A text stays one unless it is a number as a whole.
+        Affinity::Integer | Affinity::Numeric => format!(
+            "CASE WHEN typeof({value}) = 'text' AND CAST({value} AS NUMERIC) = {value} \
+             THEN CAST({value} AS NUMERIC) ELSE {value} END"
+        ),
+        Affinity::Real => format!(
+            "CASE WHEN typeof({value}) = 'integer' OR \
+             (typeof({value}) = 'text' AND CAST({value} AS NUMERIC) = {value}) \
+             THEN CAST({value} AS REAL) ELSE {value} END"
+        ),
+    }
+}
+
+/// An expression over a row of those columns that it names: any other column may be dropped, which
+/// SQLite refuses while a trigger names it.
+fn select(table: &Table, expression: &str, value: &dyn Fn(&TableColumn) -> String) -> String {
     let mut columns: Vec<String> = table
-        .columns
-        .iter()
-        .filter(|column| words.iter().any(|word| word.eq_ignore_ascii_case(&column.name)))
-        .map(|column| format!("NEW.{0} AS {0}", quote(&column.name)))
+        .named_in(expression)
+        .into_iter()
+        .map(|column| format!("{} AS {}", value(column), quote(&column.name)))
         .collect();
     if columns.is_empty() {
         columns.push("NULL".into());

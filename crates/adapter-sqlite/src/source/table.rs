@@ -9,7 +9,7 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_sqlite::Failure;
 
 use super::names::quote;
-use super::tokens::index_text;
+use super::tokens::{generated, index_text, name, tokens};
 
 /// What a column turns values into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(super) struct TableColumn {
     /// The collation, upper case.
     pub collation: String,
     pub affinity: Affinity,
+    /// The expression of a generated column, in its parentheses.
+    pub generated: Option<String>,
 }
 
 /// What a unique index compares.
@@ -110,7 +112,70 @@ impl Table {
         let mut uniques: Vec<Unique> =
             row_number.clone().map(Unique::RowNumber).into_iter().collect();
         uniques.extend(indexes.into_iter().map(|(index, _)| index));
-        Ok(Self { name, strict, columns, alias, row_number, uniques })
+        let table = Self { name, strict, columns, alias, row_number, uniques };
+        table.foreseeable()?;
+        Ok(table)
+    }
+
+    /// Refuses a unique index over an expression of the row's number: that of a row to come is not
+    /// known before it is there.
+    fn foreseeable(&self) -> Result<(), PortError> {
+        let Some(alias) = &self.alias else {
+            return Ok(());
+        };
+        for unique in &self.uniques {
+            let Unique::Index { name, terms, .. } = unique else {
+                continue;
+            };
+            let made = |term: &Term| match term {
+                Term::Column { name, .. } => self.column(name).is_some_and(|column| {
+                    column.generated.is_some()
+                        && self.sources(&quote(name)).iter().any(|source| source.name == *alias)
+                }),
+                Term::Expression { text, .. } => {
+                    self.sources(text).iter().any(|source| source.name == *alias)
+                }
+            };
+            if terms.iter().any(made) {
+                let detail = format!(
+                    "{}: the unique index {} is over an expression of {}, which is not known \
+                     before the row is there, so rows that it replaces would be missed",
+                    quote(&self.name),
+                    quote(name),
+                    quote(alias)
+                );
+                return Err(refused(Code::RELATION_REFUSED, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that an expression names.
+    pub fn named_in(&self, expression: &str) -> Vec<&TableColumn> {
+        let cut = tokens(expression);
+        let words: Vec<String> =
+            cut.iter().filter(|token| !token.text.starts_with('\'')).filter_map(name).collect();
+        let within = |column: &&TableColumn| {
+            words.iter().any(|word| word.eq_ignore_ascii_case(&column.name))
+        };
+        self.columns.iter().filter(within).collect()
+    }
+
+    /// The ordinary columns that the value of an expression comes from, also through generated ones.
+    pub fn sources(&self, expression: &str) -> Vec<&TableColumn> {
+        let mut all = self.named_in(expression);
+        let mut at = 0;
+        while at < all.len() {
+            let inner = all[at].generated.as_ref().map_or(Vec::new(), |text| self.named_in(text));
+            for column in inner {
+                if !all.contains(&column) {
+                    all.push(column);
+                }
+            }
+            at += 1;
+        }
+        all.retain(|column| column.generated.is_none());
+        all
     }
 
     /// The column of this name, in any ASCII case.
@@ -192,7 +257,12 @@ fn edits(a: &[char], b: &[char]) -> usize {
     row[b.len()]
 }
 
-fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Failure> {
+pub(super) fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Failure> {
+    let sql: String = connection
+        .prepare_cached(
+            "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE",
+        )?
+        .query_row([table], |row| row.get(0))?;
     let mut statement = connection.prepare_cached(
         "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1)",
     )?;
@@ -204,15 +274,29 @@ fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Fai
         let (_, collation, ..) = connection.column_metadata(Some("main"), table, name.as_str())?;
         let collation = collation
             .map_or_else(|| "BINARY".to_owned(), |c| c.to_string_lossy().to_ascii_uppercase());
+        let hidden: i64 = row.get(5)?;
+        let generated = if hidden > 1 {
+            Some(generated(&sql, &name).ok_or_else(|| {
+                let detail = format!(
+                    "{}: the generated column {} cannot be read; write it anew in a plain form",
+                    quote(table),
+                    quote(&name)
+                );
+                refused(Code::RELATION_REFUSED, detail)
+            })?)
+        } else {
+            None
+        };
         columns.push(TableColumn {
             affinity: affinity(&declared),
             not_null: row.get(2)?,
             default: row.get(3)?,
             primary: row.get(4)?,
-            hidden: row.get::<_, i64>(5)? == 1,
+            hidden: hidden == 1,
             name,
             declared,
             collation,
+            generated,
         });
     }
     Ok(columns)

@@ -125,27 +125,7 @@ pub(super) struct IndexText {
 /// Takes a CREATE INDEX apart; `None` if it does not look like one.
 pub(super) fn index_text(sql: &str) -> Option<IndexText> {
     let all = tokens(sql);
-    let open = all.iter().position(|token| token.kind == Kind::Open)?;
-    let mut depth = 0_usize;
-    let mut terms = vec![Vec::new()];
-    let mut close = None;
-    for (place, token) in all.iter().enumerate().skip(open) {
-        match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close => depth -= 1,
-            Kind::Comma | Kind::Word | Kind::Quoted | Kind::Other => {}
-        }
-        if depth == 0 {
-            close = Some(place);
-            break;
-        }
-        if depth == 1 && token.kind == Kind::Comma {
-            terms.push(Vec::new());
-        } else if place > open {
-            terms.last_mut()?.push(*token);
-        }
-    }
-    let rest = &all[close? + 1..];
+    let (terms, rest) = list(&all)?;
     let condition = match rest {
         [] => None,
         [word, condition @ ..] if word.text.eq_ignore_ascii_case("where") => {
@@ -153,8 +133,63 @@ pub(super) fn index_text(sql: &str) -> Option<IndexText> {
         }
         _ => return None,
     };
-    let terms = terms.iter().map(|term| span(sql, bare(term))).collect::<Option<_>>()?;
+    let terms = terms.into_iter().map(|term| span(sql, bare(term))).collect::<Option<_>>()?;
     Some(IndexText { terms, condition })
+}
+
+/// The expression of a generated column in a CREATE TABLE, in its parentheses.
+pub(super) fn generated(sql: &str, column: &str) -> Option<String> {
+    let all = tokens(sql);
+    let (definitions, _) = list(&all)?;
+    let definition = definitions.into_iter().find(|definition| {
+        let first = definition.first().and_then(name);
+        first.is_some_and(|first| first.eq_ignore_ascii_case(column))
+    })?;
+    let mut depth = 0_usize;
+    let mut from = None;
+    for (place, token) in definition.iter().enumerate() {
+        match token.kind {
+            Kind::Open => {
+                let after_as = place > 1 && definition[place - 1].text.eq_ignore_ascii_case("as");
+                if depth == 0 && after_as {
+                    from = Some(place);
+                }
+                depth += 1;
+            }
+            Kind::Close => {
+                depth -= 1;
+                if let Some(from) = from.filter(|_| depth == 0) {
+                    return span(sql, &definition[from..=place]);
+                }
+            }
+            Kind::Comma | Kind::Word | Kind::Quoted | Kind::Other => {}
+        }
+    }
+    None
+}
+
+/// The parts of the first list in parentheses, and what stands behind it.
+fn list<'a, 'b>(all: &'b [Token<'a>]) -> Option<(Vec<&'b [Token<'a>]>, &'b [Token<'a>])> {
+    let open = all.iter().position(|token| token.kind == Kind::Open)?;
+    let mut depth = 0_usize;
+    let mut begin = open + 1;
+    let mut parts = Vec::new();
+    for (place, token) in all.iter().enumerate().skip(open) {
+        match token.kind {
+            Kind::Open => depth += 1,
+            Kind::Close => depth -= 1,
+            Kind::Comma | Kind::Word | Kind::Quoted | Kind::Other => {}
+        }
+        let end = depth == 0;
+        if end || (depth == 1 && token.kind == Kind::Comma) {
+            parts.push(&all[begin..place]);
+            begin = place + 1;
+        }
+        if end {
+            return Some((parts, &all[begin..]));
+        }
+    }
+    None
 }
 
 /// A term without its order and its collation.

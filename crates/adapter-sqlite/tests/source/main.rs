@@ -6,6 +6,7 @@ mod files;
 mod fixture;
 mod keys;
 mod random;
+mod replaced;
 mod shapes;
 mod signature;
 mod values;

@@ -88,10 +88,16 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "generated and defaulted unique columns",
-        schema: "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, g AS (substr(v, 1, 1)) UNIQUE,
-                 s AS (id % 3 || coalesce(v, '')) STORED UNIQUE, d TEXT NOT NULL DEFAULT ('a') UNIQUE);",
+        schema: "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, w, g AS (substr(v, 1, 1) || w) UNIQUE,
+                 s AS (coalesce(v, '') || coalesce(w, '')) STORED UNIQUE,
+                 d TEXT NOT NULL DEFAULT ('a') UNIQUE, n AS (d || '!') STORED, e INTEGER NOT NULL DEFAULT 7);
+                 CREATE UNIQUE INDEX over ON t (upper(n), w) WHERE g IS NOT NULL;
+                 CREATE UNIQUE INDEX of ON t (e + 1, v COLLATE NOCASE) WHERE id > 1;",
         key: &[],
-        tables: &[("t", &[("id", INTEGERS), ("v", TEXTS), ("d", &["'a'", "'b'", "'c'", "NULL"])])],
+        tables: &[(
+            "t",
+            &[("id", INTEGERS), ("v", TEXTS), ("w", VALUES), ("d", &["'a'", "'b'", "'c'", "NULL"]), ("e", &["7", "1", "NULL"])],
+        )],
     },
     Shape {
         name: "foreign keys that cascade",

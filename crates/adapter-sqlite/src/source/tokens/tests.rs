@@ -35,3 +35,18 @@ fn a_name_is_read_without_its_quotes() {
     let names: Vec<String> = tokens("a \"b\"\"c\" [d] `e` 'f'").iter().filter_map(name).collect();
     assert_eq!(names, ["a", "b\"c", "d", "e", "f"]);
 }
+
+#[test]
+fn the_expression_of_a_generated_column_is_found() {
+    let sql = "CREATE TABLE \"t(\" (as_is TEXT DEFAULT (cast(1 AS TEXT)), g AS (a || ')' || (b)) STORED UNIQUE,
+        [h, i] TEXT CHECK (cast(1 AS (2))) GENERATED ALWAYS AS /* ( */ (cast(g AS TEXT)), UNIQUE (g))";
+    let wanted = [
+        ("as_is", None),
+        ("G", Some("(a || ')' || (b))")),
+        ("h, i", Some("(cast(g AS TEXT))")),
+        ("none", None),
+    ];
+    for (column, expression) in wanted {
+        assert_eq!(generated(sql, column).as_deref(), expression, "{column}");
+    }
+}
