@@ -30,9 +30,9 @@ pub use listing::{
     record_without_a_rank_is_listed_and_gives_way,
 };
 pub use mark::{
-    emptied_sink_is_not_taken_for_written, mark_is_that_of_the_last_batch, mark_never_goes_back,
-    mark_outlives_the_last_record, mark_survives_a_restart, preparing_again_changes_nothing,
-    unwritten_sink_has_no_mark,
+    batch_after_a_lost_one_is_refused_whole, emptied_sink_is_not_taken_for_written,
+    mark_is_that_of_the_last_batch, mark_never_goes_back, mark_outlives_the_last_record,
+    mark_survives_a_restart, preparing_again_changes_nothing, unwritten_sink_has_no_mark,
 };
 pub use order::every_order_of_deliveries_ends_the_same;
 pub use rank::{
@@ -81,6 +81,7 @@ pub trait SinkUnderTest: Debug + Send + Sync {
 macro_rules! sink_rules {
     ($open:path) => {
         $crate::sink_rules! { $open:
+            batch_after_a_lost_one_is_refused_whole,
             deleted_records_are_not_listed,
             deletion_is_remembered,
             deletion_of_an_unknown_record_is_remembered,

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use truekeep_core::code::Code;
-use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::failure::PortError;
 use truekeep_core::ports::{
     Applied, Batch, Body, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory,
     Outcome, Receipt, Sink, Verdict,
@@ -72,23 +71,6 @@ impl MemorySink {
 }
 
 impl State {
-    /// Whether the sender may write, and the mark that its batch leaves.
-    fn admit(&self, sent: &Mark) -> Result<Mark, PortError> {
-        let refused = |class, code| PortError::new("write a batch", class, code);
-        let Some(held) = &self.mark else { return Ok(sent.clone()) };
-        if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
-            return Err(refused(FailureClass::Halted, Code::SINK_OWNED));
-        }
-        if sent.fence < held.fence {
-            return Err(refused(FailureClass::Fenced, Code::SINK_FENCED));
-        }
-        Ok(Mark {
-            rules: held.rules.max(sent.rules),
-            number: held.number.max(sent.number),
-            ..sent.clone()
-        })
-    }
-
     fn deliver(&mut self, delivery: Delivery) -> Outcome {
         let Delivery { key, rank, body } = delivery;
         let live = self.live.get(&key).and_then(|held| held.rank);
@@ -132,7 +114,7 @@ impl Sink for MemorySink {
 
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
         let mut state = self.state();
-        let mark = state.admit(&batch.mark)?;
+        let mark = Mark::after(state.mark.as_ref(), &batch.mark)?;
         let receipt = Receipt(mark.number.get());
         state.mark = Some(mark);
         let outcomes =

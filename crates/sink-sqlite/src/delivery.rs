@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Transaction, TransactionBehavior};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::limits::bounded;
-use truekeep_core::ports::{Applied, Batch, Body, Delivery, Outcome, Receipt, Verdict};
+use truekeep_core::ports::{Applied, Batch, Body, Delivery, Mark, Outcome, Receipt, Verdict};
 use truekeep_core::{Document, Key, Rank, RulesNumber, Version};
 use truekeep_sqlite::Failure;
 
@@ -106,14 +106,16 @@ impl Mirror {
     /// Whether the sender may write, and the mark that its batch leaves.
     fn admit(&self, transaction: &Transaction<'_>, batch: &Batch) -> Result<StoredMark, Failure> {
         let held = self.stored(transaction)?;
-        let mark = StoredMark::after(held, &batch.mark)?;
-        if mark.holds_records && !self.holds_any(transaction, &self.sql.any_record)? {
+        let mark = Mark::after(held.as_ref().map(|held| &held.mark), &batch.mark);
+        let mark = mark.map_err(PortError::from)?;
+        let holds_records = held.is_some_and(|held| held.holds_records);
+        if holds_records && !self.holds_any(transaction, &self.sql.any_record)? {
             let class = FailureClass::Halted;
             let error = PortError::new("write a batch", class, Code::SINK_WENT_BACK);
             let lost = format!("table `{}` was emptied", self.spec.table);
             return Err(error.detail(lost).into());
         }
-        Ok(mark)
+        Ok(StoredMark { mark, holds_records })
     }
 }
 
@@ -254,10 +256,7 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-/// A key that is not text in UTF-8 cannot be named, so it cannot be listed.
-pub(crate) fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Key> {
-    let text = row.get_ref(column)?.as_str().map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
-    })?;
-    Ok(Key::new(text))
+/// A key; `None` if it is not text in UTF-8, so that it cannot be named.
+pub(crate) fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Key>> {
+    Ok(row.get_ref(column)?.as_str().ok().map(Key::new))
 }

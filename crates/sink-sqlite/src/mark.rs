@@ -2,8 +2,6 @@
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
-use truekeep_core::code::Code;
-use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::Mark;
 use truekeep_core::{Fence, Incarnation, InvalidToken, LedgerId, MarkNumber, RulesNumber};
 
@@ -44,33 +42,6 @@ impl StoredMark {
             self.holds_records,
         ])?;
         Ok(())
-    }
-
-    /// The mark that a batch leaves. No number ever goes back: a late batch of the same holder
-    /// must not look like a mirror that was restored.
-    ///
-    /// # Errors
-    /// `SINK_OWNED` (Halted) if somebody else writes the mirror, `SINK_FENCED` (Fenced) if a
-    /// later holder has.
-    pub(crate) fn after(held: Option<Self>, sent: &Mark) -> Result<Self, PortError> {
-        let Some(Self { mark: held, holds_records }) = held else {
-            return Ok(Self { mark: sent.clone(), holds_records: false });
-        };
-        let refused = |class, code| PortError::new("write a batch", class, code);
-        if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
-            let owner = format!("its ledger is {}, its pipeline {}", held.ledger, held.pipeline);
-            return Err(refused(FailureClass::Halted, Code::SINK_OWNED).detail(owner));
-        }
-        if sent.fence < held.fence {
-            let later = format!("its fence is {}, ours {}", held.fence, sent.fence);
-            return Err(refused(FailureClass::Fenced, Code::SINK_FENCED).detail(later));
-        }
-        let mark = Mark {
-            rules: held.rules.max(sent.rules),
-            number: held.number.max(sent.number),
-            ..sent.clone()
-        };
-        Ok(Self { mark, holds_records })
     }
 }
 

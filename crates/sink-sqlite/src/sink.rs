@@ -134,6 +134,8 @@ impl Sink for SqliteSink {
         Ok(Confirmation::Confirmed)
     }
 
+    /// A row whose key is not text in UTF-8 is somebody else's: no delivery can name it, and
+    /// nothing is said of it.
     async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
         let mirror = Arc::clone(&self.mirror);
         // The least text after a text is that text and a NUL.
@@ -141,11 +143,14 @@ impl Sink for SqliteSink {
         let list = move |db: &mut rusqlite::Connection| {
             let mut list =
                 db.prepare_cached(&mirror.sql.list_records).map_err(|e| mirror.broken(e))?;
-            // One more than asked for tells the end.
-            let mut entries = list
-                .query_map(rusqlite::params![from, u64::from(limit) + 1], |row| {
-                    Ok(Entry { key: key(row, 0)?, rank: rank(row, 1)? })
-                })?
+            let entries = list.query_and_then([from], |row| {
+                let rank = rank(row, 1)?;
+                Ok(key(row, 0)?.map(|key| Entry { key, rank }))
+            })?;
+            // Rows are read as they are taken. One more than asked for tells the end.
+            let mut entries = entries
+                .filter_map(Result::transpose)
+                .take((limit as usize).saturating_add(1))
                 .collect::<rusqlite::Result<Vec<Entry>>>()
                 .map_err(|error| mirror.broken(error))?;
             let end = entries.len() <= limit as usize;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use truekeep_core::failure::PortError;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Batch, Body, Delivery, Entry, Mark, Outcome, Sink};
 use truekeep_core::{
     Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
@@ -59,6 +60,26 @@ pub(super) async fn try_send(
     assert_eq!(applied.outcomes.len(), count, "there is one outcome per delivery");
     sink.confirm(&applied.receipt).await?;
     Ok(applied.outcomes)
+}
+
+/// Asserts that a batch of this mark is refused, and that nothing of it is written: neither its
+/// records, which are newer than any others, nor the mark.
+pub(super) async fn assert_refused(
+    subject: &dyn SinkUnderTest,
+    sent: Mark,
+    class: FailureClass,
+    code: Code,
+) {
+    let before = (subject.contents().await, subject.sink().mark().await.expect("a mark"));
+    let deliveries = vec![
+        upsert("k", rank(9, 99), "theirs"),
+        delete("b", rank(9, 99)),
+        upsert("n", rank(9, 99), ""),
+    ];
+    let error = try_send(subject, sent, deliveries).await.expect_err("the batch is refused whole");
+    assert_eq!((error.class, error.code), (class, code));
+    let after = (subject.contents().await, subject.sink().mark().await.expect("a mark"));
+    assert_eq!(before, after, "a refused batch writes nothing");
 }
 
 /// Asserts what the sink holds, read past the port.

@@ -6,20 +6,7 @@ use truekeep_core::ports::{Mark, Outcome};
 use truekeep_core::{Incarnation, LedgerId};
 
 use super::SinkUnderTest;
-use super::batches::{assert_contents, delete, mark, rank, try_send, upsert};
-
-async fn assert_refused(subject: &dyn SinkUnderTest, sent: Mark, class: FailureClass, code: Code) {
-    let before = (subject.contents().await, subject.sink().mark().await.expect("a mark"));
-    let deliveries = vec![
-        upsert("k", rank(9, 99), "theirs"),
-        delete("b", rank(9, 99)),
-        upsert("n", rank(9, 99), ""),
-    ];
-    let error = try_send(subject, sent, deliveries).await.expect_err("the batch is refused whole");
-    assert_eq!((error.class, error.code), (class, code));
-    let after = (subject.contents().await, subject.sink().mark().await.expect("a mark"));
-    assert_eq!(before, after, "a refused batch writes nothing");
-}
+use super::batches::{assert_contents, assert_refused, mark, rank, try_send, upsert};
 
 async fn write(subject: &dyn SinkUnderTest, sent: Mark) {
     let deliveries = vec![upsert("k", rank(1, 1), "ours"), upsert("b", rank(1, 1), "ours")];

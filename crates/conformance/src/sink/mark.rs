@@ -1,10 +1,14 @@
 //! The mark tells a sink that was restored, emptied or never written from the real one.
 
+use truekeep_core::code::Code;
+use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::Mark;
 use truekeep_core::{MarkNumber, RulesNumber};
 
 use super::SinkUnderTest;
-use super::batches::{assert_contents, delete, listed, mark, rank, send, try_send, upsert};
+use super::batches::{
+    assert_contents, assert_refused, delete, listed, mark, rank, send, try_send, upsert,
+};
 
 async fn found(subject: &dyn SinkUnderTest) -> Option<Mark> {
     subject.sink().mark().await.expect("the mark can be read")
@@ -30,7 +34,7 @@ pub async fn mark_is_that_of_the_last_batch(subject: &mut dyn SinkUnderTest) {
         send(subject, number, vec![upsert("k", rank(1, number), "")]).await;
         assert_eq!(found(subject).await, Some(mark(1, number)));
     }
-    let last = Mark { rules: RulesNumber::new(2), ..mark(3, 9) };
+    let last = Mark { rules: RulesNumber::new(2), ..mark(3, 4) };
     try_send(subject, last.clone(), Vec::new()).await.expect("an empty batch is admitted");
     assert_eq!(found(subject).await, Some(last));
 }
@@ -40,9 +44,12 @@ pub async fn mark_survives_a_restart(subject: &mut dyn SinkUnderTest) {
     if !marked(subject) {
         return;
     }
-    try_send(subject, mark(4, 7), vec![upsert("k", rank(1, 1), "kept")]).await.expect("admitted");
+    for number in 1..4 {
+        let kept = vec![upsert("k", rank(1, 1), "kept")];
+        try_send(subject, mark(4, number), kept).await.expect("admitted");
+    }
     subject.reopen().await;
-    assert_eq!(found(subject).await, Some(mark(4, 7)));
+    assert_eq!(found(subject).await, Some(mark(4, 3)));
     assert_contents(subject, &[("k", "kept")]).await;
 }
 
@@ -65,9 +72,10 @@ pub async fn mark_never_goes_back(subject: &mut dyn SinkUnderTest) {
     if !marked(subject) {
         return;
     }
-    let newest = Mark { rules: RulesNumber::new(3), ..mark(1, 8) };
+    send(subject, 1, Vec::new()).await;
+    let newest = Mark { rules: RulesNumber::new(3), ..mark(1, 2) };
     try_send(subject, newest.clone(), Vec::new()).await.expect("admitted");
-    let late = Mark { number: MarkNumber::new(7), ..mark(1, 8) };
+    let late = Mark { number: MarkNumber::new(1), ..mark(1, 2) };
     try_send(subject, late, vec![upsert("k", rank(1, 1), "late")]).await.expect("admitted");
     assert_eq!(found(subject).await, Some(newest));
     assert_contents(subject, &[("k", "late")]).await;
@@ -101,6 +109,29 @@ pub async fn emptied_sink_is_not_taken_for_written(subject: &mut dyn SinkUnderTe
     subject.sink().prepare().await.expect("prepared anew");
     subject.reopen().await;
     assert_eq!(found(subject).await, None);
-    send(subject, 2, vec![upsert("k", rank(1, 1), "again")]).await;
+    send(subject, 1, vec![upsert("k", rank(1, 1), "again")]).await;
     assert_contents(subject, &[("k", "again")]).await;
+}
+
+/// Rule 124, X5: a sink that lacks the batch before was restored since it was opened; it takes
+/// nothing until somebody looked, whoever sends it and under whatever rules. The batch after the
+/// last one that it holds goes on.
+pub async fn batch_after_a_lost_one_is_refused_whole(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    let (class, code) = (FailureClass::Halted, Code::SINK_WENT_BACK);
+    assert_refused(subject, mark(1, 2), class, code.clone()).await;
+    for number in 1..3 {
+        send(subject, number, vec![upsert("k", rank(1, number), "held")]).await;
+        subject.reopen().await;
+        let gap = mark(1, number + 2);
+        let rules = RulesNumber::new(2);
+        for lacking in [gap.clone(), Mark { rules, ..gap }, mark(2, number + 2), mark(1, 99)] {
+            assert_refused(subject, lacking, class, code.clone()).await;
+        }
+        assert_eq!(found(subject).await, Some(mark(1, number)));
+    }
+    send(subject, 3, vec![upsert("k", rank(1, 3), "goes on")]).await;
+    assert_contents(subject, &[("k", "goes on")]).await;
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, MAIN_DB};
 use tempfile::TempDir;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
@@ -201,4 +201,32 @@ async fn file_that_was_replaced_is_noticed() {
     sink.prepare().await.expect("prepared anew");
     sink.apply(batch(1, 0..3, 10)).await.expect("applied");
     assert_eq!((number(&sink).await, count(&sink).await), (1, 3));
+}
+
+/// Rule 124: a backup that is put into the open file leaves no trace but an older mark; the batch
+/// after those that are lost does not hide them. Who looks anew goes on from what is there.
+#[tokio::test]
+async fn file_that_was_restored_in_place_takes_no_batch_after_those_it_lost() {
+    let file = file();
+    let sink = open(&file.path).await;
+    sink.prepare().await.expect("prepared");
+    let mut copies = Vec::new();
+    for number in 1..=8 {
+        let copy = file.path.with_extension(number.to_string());
+        let aside = Connection::open(&file.path).expect("opened");
+        let progress = None::<fn(rusqlite::backup::Progress)>;
+        aside.backup(MAIN_DB, &copy, progress).expect("backed up");
+        copies.push(copy);
+        sink.apply(batch(number, number * 10..number * 10 + 5, 10)).await.expect("applied");
+    }
+    for (held, copy) in copies.iter().enumerate().rev() {
+        let mut aside = Connection::open(&file.path).expect("opened");
+        let progress = None::<fn(rusqlite::backup::Progress)>;
+        aside.restore(MAIN_DB, copy, progress).expect("restored");
+        let error = sink.apply(batch(9, 90..95, 10)).await.expect_err("batches are lost");
+        assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_WENT_BACK));
+        assert_eq!((number(&sink).await, count(&sink).await), (held as u64, held * 5));
+    }
+    sink.apply(batch(1, 10..15, 10)).await.expect("applied");
+    assert_eq!((number(&sink).await, count(&sink).await), (1, 5));
 }
