@@ -106,7 +106,7 @@ fn replace_triggers(connection: &Connection, relation: &Resolved) -> Result<(), 
     for stray in present.strays(names, &relation.triggers) {
         drop(&stray.name)?;
     }
-    for trigger in relation.triggers.iter().filter(|wanted| !present.triggers.contains(wanted)) {
+    for trigger in relation.triggers.iter().filter(|wanted| !present.stands(wanted)) {
         drop(&trigger.name)?;
         connection.execute_batch(&trigger.sql)?;
     }

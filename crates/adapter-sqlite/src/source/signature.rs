@@ -22,6 +22,9 @@ pub(super) struct Present {
     pub tables: Vec<String>,
     /// Our triggers, each as it stands there.
     pub triggers: Vec<Trigger>,
+    /// The application's triggers that run before ours: those made later do, and may end a
+    /// statement, or only its triggers, while its row stays. Each with its table.
+    pub overtaking: Vec<(String, String)>,
     /// What is not as it should be, one line each.
     pub differences: Vec<String>,
     /// A digest of texts and order.
@@ -39,12 +42,14 @@ impl Present {
     ) -> Result<Self, Failure> {
         let mut schema = connection.prepare_cached(
             "SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema
-             WHERE name LIKE 'truekeep\\_%' ESCAPE '\\' AND sql IS NOT NULL ORDER BY rowid",
+             WHERE sql IS NOT NULL AND (type = 'trigger' OR name LIKE 'truekeep\\_%' ESCAPE '\\')
+             ORDER BY rowid",
         )?;
         let mut rows = schema.query([])?;
         let mut found = Self {
             tables: Vec::new(),
             triggers: Vec::new(),
+            overtaking: Vec::new(),
             differences: Vec::new(),
             texts: String::new(),
             places: String::new(),
@@ -64,12 +69,27 @@ impl Present {
                 if kind == "trigger" {
                     found.triggers.push(Trigger { name, table, sql });
                 }
+            } else if kind == "trigger" && found.guards(wanted, &table) && !is_ours(&name) {
+                found.overtaking.push((name, table));
             }
         }
         found.texts = digest(texts.iter().map(String::as_str), 32);
         found.places = digest(places.iter().map(String::as_str), 16);
         found.differences = found.compare(names, wanted, sealed);
         Ok(found)
+    }
+
+    /// Whether one of the wanted triggers on a table has been read.
+    fn guards(&self, wanted: &[Trigger], table: &str) -> bool {
+        let read = |trigger: &Trigger| self.triggers.iter().any(|read| read.name == trigger.name);
+        wanted.iter().any(|trigger| trigger.table.eq_ignore_ascii_case(table) && read(trigger))
+    }
+
+    /// Whether a trigger stands as it should, with none that was made later before it.
+    pub fn stands(&self, wanted: &Trigger) -> bool {
+        let on_its_table =
+            |(_, table): &(String, String)| table.eq_ignore_ascii_case(&wanted.table);
+        self.triggers.contains(wanted) && !self.overtaking.iter().any(on_its_table)
     }
 
     fn compare(&self, names: &FeedNames, wanted: &[Trigger], sealed: bool) -> Vec<String> {
@@ -96,6 +116,10 @@ impl Present {
         }
         for stray in self.strays(names, wanted) {
             lines.push(format!("trigger {} is left over", quote(&stray.name)));
+        }
+        for (name, table) in &self.overtaking {
+            let (name, table) = (quote(name), quote(table));
+            lines.push(format!("trigger {name} on {table} was made later and runs before ours"));
         }
         if !sealed {
             lines.push(format!("view {} is missing", quote(&names.seal())));
@@ -138,4 +162,9 @@ impl Present {
             .split_once('.')
             .is_some_and(|(texts, places)| texts == self.texts && places != self.places)
     }
+}
+
+/// Whether a trigger is a feed's: those raise nothing.
+fn is_ours(name: &str) -> bool {
+    name.to_ascii_lowercase().starts_with("truekeep_")
 }

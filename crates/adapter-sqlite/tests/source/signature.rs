@@ -165,6 +165,45 @@ async fn a_gap_is_seen_whatever_closed_it() {
     }
 }
 
+/// A trigger that is made later runs before ours, and may keep the row and skip the rest: capture is
+/// broken until ours stand behind it, and every row is delivered again.
+#[tokio::test]
+async fn a_trigger_made_later_breaks_capture_until_install() {
+    let guard = "CREATE TRIGGER guard AFTER INSERT ON";
+    for (trigger, write) in [
+        (
+            format!("{guard} t WHEN NEW.v IS NULL BEGIN SELECT RAISE(IGNORE); END"),
+            "INSERT INTO t (id) VALUES",
+        ),
+        (
+            format!("{guard} t BEGIN INSERT INTO other VALUES (1, 1); END"),
+            "INSERT OR FAIL INTO t (id) VALUES",
+        ),
+        (
+            format!("{guard} c BEGIN SELECT RAISE(FAIL, 'no'); END"),
+            "INSERT INTO c VALUES (1, 1); INSERT INTO t (id) VALUES",
+        ),
+    ] {
+        let app = App::new(SCHEMA);
+        app.run("CREATE UNIQUE INDEX ou ON other (x); INSERT INTO other VALUES (1, 1)");
+        let source = app.source(spec()).await;
+        app.run(&trigger);
+        assert_eq!(state(&source).await, CaptureState::Broken(Code::CAPTURE_CHANGED), "{trigger}");
+        let report = source.verify().await.expect("a report");
+        assert!(report.differences.iter().any(|line| line.contains("\"guard\"")), "{report:?}");
+        let _ = app.db.execute_batch(&format!("{write} (7)"));
+        let _ = app.db.execute_batch("INSERT INTO t (id) VALUES (7)");
+        source.capture().await;
+        assert!(trusted(&source).await, "{trigger}");
+        assert!(source.listed().await.contains(&"7".to_owned()), "{trigger}");
+        let before = source.newest().await;
+        let _ = app.db.execute_batch(&format!("{write} (8)"));
+        assert!(!trigger.contains(" ON t ") || source.changed(before).await == ["8"], "{trigger}");
+        app.run("VACUUM");
+        assert!(trusted(&source).await, "{trigger}");
+    }
+}
+
 /// X7: VACUUM moves the places of triggers; so does dropping and making one again, which is told
 /// from it by the schema's number, also after a VACUUM and with the pages of a while missed.
 #[tokio::test]
