@@ -65,6 +65,13 @@ impl Held {
         self.tally.unsettled > 0 && next.is_none_or(|next| next.is_some_and(|due| due <= now))
     }
 
+    /// What a port said, or else what the code means: a halt is never told without a reason.
+    pub fn why_halted(&self, code: &Code) -> String {
+        let said = &self.health.text;
+        let meaning = || code.entry().map_or("", |entry| entry.meaning).to_owned();
+        if said.is_empty() { meaning() } else { said.clone() }
+    }
+
     pub fn cursor(&self) -> Option<Version> {
         self.phase.tail().map(|tail| tail.cursor)
     }

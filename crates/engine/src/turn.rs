@@ -104,7 +104,7 @@ impl Runner {
     fn not_yet(&self, held: &Held, left: Duration) -> Turn {
         match &held.phase {
             Phase::Halted(halted) => {
-                Turn::Halted(halted.code.clone(), held.health.text.clone(), left)
+                Turn::Halted(halted.code.clone(), held.why_halted(&halted.code), left)
             }
             Phase::Opening(_) | Phase::Tailing(_) => Turn::NotDue,
         }
@@ -176,7 +176,7 @@ impl Runner {
             self.happened(&Happening::Idle);
         }
         if let (Phase::Halted(halted), false) = (&held.phase, halted_before) {
-            let text = held.health.text.clone();
+            let text = held.why_halted(&halted.code);
             self.happened(&Happening::Halted { code: halted.code.clone(), text });
         }
         Ok(turn)

@@ -122,9 +122,10 @@ impl Scope {
                 match (delivered, failed) {
                     (0, 0) => return None,
                     (delivered, 0) => format!("{pipeline}: up to date, {delivered} delivered"),
-                    (delivered, failed) => {
-                        format!("{pipeline}: up to date, {delivered} delivered, {failed} failed")
-                    }
+                    (delivered, failed) => format!(
+                        "{pipeline}: nothing more is due, {delivered} delivered, {failed} failed: \
+                         see `truekeep parked list`"
+                    ),
                 }
             }
             Told::Trouble { pipeline, code, text, again_in_ms } => {
