@@ -93,7 +93,7 @@ fn install(
     if changed || matches!(judged.state, CaptureState::Broken(_)) {
         Meta::begin_fill(connection, &now, total)?;
     } else if judged.adopt {
-        Meta::trust(connection, &now)?;
+        meta.adopt(connection, &now)?;
     }
     Ok(now)
 }
@@ -140,7 +140,7 @@ fn report(connection: &Connection, relation: &Resolved) -> Result<CaptureReport,
     let state = meta.judge(relation).state;
     if matches!(state, CaptureState::Broken(_)) && differences.is_empty() {
         differences.push(
-            "triggers, key columns or unique indexes were made anew since the last full pass"
+            "triggers, or columns that documents are made of, changed since the last full pass"
                 .into(),
         );
     }

@@ -85,7 +85,7 @@ impl SqliteSource {
     async fn adopt(&self) -> Result<(), PortError> {
         self.write("adopt the schema", |connection, relation| {
             let meta = Meta::demand(connection, relation, "adopt the schema")?;
-            if meta.judge(relation).adopt { Meta::trust(connection, relation) } else { Ok(()) }
+            if meta.judge(relation).adopt { meta.adopt(connection, relation) } else { Ok(()) }
         })
         .await
     }

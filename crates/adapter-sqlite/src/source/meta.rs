@@ -8,6 +8,7 @@ use truekeep_core::{Incarnation, RegistrationCounter, Version};
 use truekeep_sqlite::Failure;
 
 use super::resolve::Resolved;
+use super::signature::Held;
 
 /// Steps of the schema's version within which moved places are a VACUUM's, perhaps beside other
 /// changes: to keep the order, the last trigger and the seal would have to be dropped and made
@@ -114,15 +115,16 @@ impl Meta {
             Some(trusted) if !present.differences.is_empty() || trusted.is_empty() => {
                 judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false)
             }
-            Some(trusted) if *trusted == present.stored() => {
-                judged(CaptureState::Trusted(present.told()), moved != 0)
-            }
-            Some(trusted)
-                if present.moved_only(trusted) && (1..=VACUUM_STEPS_MAX).contains(&moved) =>
-            {
-                judged(CaptureState::Trusted(present.told()), true)
-            }
-            _ => judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false),
+            Some(trusted) => match present.held(trusted) {
+                Held::Same => judged(CaptureState::Trusted(present.told()), moved != 0),
+                Held::Moved if (1..=VACUUM_STEPS_MAX).contains(&moved) => {
+                    judged(CaptureState::Trusted(present.told()), true)
+                }
+                Held::Moved | Held::Changed => {
+                    judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false)
+                }
+            },
+            None => judged(CaptureState::Broken(Code::CAPTURE_CHANGED), false),
         }
     }
 
@@ -160,8 +162,17 @@ impl Meta {
 
     /// Trusts the present signature; ends a fill.
     pub fn trust(connection: &Connection, relation: &Resolved) -> Result<(), Failure> {
+        Self::store(connection, relation, &relation.present.stored())
+    }
+
+    /// Keeps trust in a signature that only moved.
+    pub fn adopt(&self, connection: &Connection, relation: &Resolved) -> Result<(), Failure> {
+        let before = self.trusted.as_deref().unwrap_or_default();
+        Self::store(connection, relation, &relation.present.moved(before))
+    }
+
+    fn store(connection: &Connection, relation: &Resolved, stored: &str) -> Result<(), Failure> {
         let mut trust = connection.prepare_cached(include_str!("sql/capture/trust.sql"))?;
-        let stored = relation.present.stored();
         trust.execute(params![relation.names.stem(), stored, relation.schema_version])?;
         Ok(())
     }

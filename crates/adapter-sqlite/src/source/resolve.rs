@@ -13,10 +13,11 @@ use truekeep_sqlite::Failure;
 use super::key::{KeyColumn, KeyShape};
 use super::names::{FeedNames, quote};
 use super::projection::{Selection, fingerprint_parts};
-use super::signature::Present;
-use super::spec::{RelationSpec, Watch};
+use super::signature::{Present, Use};
+use super::spec::{Projection, RelationSpec, Watch};
 use super::statements::Statements;
 use super::table::{Table, TableColumn, nearest, refused};
+use super::tokens::tokens;
 use super::triggers::{MARK_COLUMNS, Related, Relation, Trigger};
 
 /// A relation as it is now.
@@ -69,7 +70,8 @@ impl Resolved {
         for watch in &spec.watch {
             triggers.extend(watched(connection, &relation, watch)?);
         }
-        let present = Present::read(connection, &names, &triggers)?;
+        let uses = uses(&table, &key, spec);
+        let present = Present::read(connection, &names, &triggers, uses)?;
         let selection = Selection::of(connection, &table, &key, spec)?;
         let statements = Statements::of(&table, &names, &key, &walk, spec, &selection);
         let fingerprint = fingerprint_parts(connection, &table, &key, &selection, spec)?;
@@ -170,6 +172,36 @@ fn walk(table: &Table) -> Result<KeyShape, Failure> {
         return Err(refused(Code::RELATION_REFUSED, detail).into());
     }
     Ok(KeyShape { columns })
+}
+
+/// What documents, keys and the rule of what is live read; all columns of all tables where SQL may
+/// read more than is seen here.
+fn uses(table: &Table, key: &KeyShape, spec: &RelationSpec) -> Vec<Use> {
+    let all = |table: &str| Use { table: table.to_owned(), columns: None };
+    let selects =
+        |sql: &String| tokens(sql).iter().any(|token| token.text.eq_ignore_ascii_case("select"));
+    let named = match &spec.document {
+        Projection::Columns(names) if !spec.live_when.as_ref().is_some_and(selects) => names,
+        Projection::Columns(_) | Projection::Sql { .. } => {
+            let related = spec.watch.iter().map(|watch| match watch {
+                Watch::Child { table, .. } | Watch::Parent { table, .. } => all(table),
+            });
+            return std::iter::once(all(&table.name)).chain(related).collect();
+        }
+    };
+    if named.is_empty() {
+        return vec![all(&table.name)];
+    }
+    let mut names = named.clone();
+    let live = spec.live_when.iter().flat_map(|live| table.named_in(live));
+    let keys = key.columns.iter().filter_map(|part| part.of_table(table));
+    names.extend(live.chain(keys).map(|column| column.name.clone()));
+    for watch in &spec.watch {
+        if let Watch::Parent { via, .. } = watch {
+            names.extend(via.iter().cloned());
+        }
+    }
+    vec![Use { table: table.name.clone(), columns: Some(names) }]
 }
 
 /// The triggers of a related table.

@@ -1,9 +1,10 @@
 //! The signature: what shows that every change since the last full pass was recorded.
 //!
 //! It covers our triggers on the relation and on every related table, each with its text, its
-//! table and its place in the schema, and the seal behind them. Columns of the key and unique
-//! indexes need no mention: the triggers' text is made from them, and a text that is not the wanted
-//! one breaks capture. A trigger that was dropped and made again stands behind the seal. If all of
+//! table and its place in the schema, and the seal behind them; and the columns that documents are
+//! made of, as the schema has them. Columns of unique indexes need no mention: the triggers' text is
+//! made from them, and a text that is not the wanted one breaks capture. All columns of these tables
+//! are stored, and each pipeline compares those that it uses. A trigger that was dropped and made again stands behind the seal. If all of
 //! them and the seal were, their places tell, unless nothing was made in between. VACUUM numbers
 //! the schema anew in the same order: that is told by the places alone having changed within fewer
 //! steps of the schema's version than making anything of ours again in its order takes.
@@ -13,7 +14,28 @@ use truekeep_core::Signature;
 use truekeep_sqlite::Failure;
 
 use super::names::{FeedNames, digest, quote};
+use super::tokens::generated;
 use super::triggers::Trigger;
+
+/// What a pipeline reads of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Use {
+    pub table: String,
+    /// The columns; none stands for all that there are.
+    pub columns: Option<Vec<String>>,
+}
+
+/// A column as the schema has it: table, name, place, and all that decides its values.
+type Described = Vec<Option<String>>;
+
+/// What is stored, beside what stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Same,
+    /// Nothing but places differs.
+    Moved,
+    Changed,
+}
 
 /// What stands in the schema now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +53,8 @@ pub(super) struct Present {
     pub texts: String,
     /// A digest of places in the schema.
     pub places: String,
+    uses: Vec<Use>,
+    columns: Vec<Described>,
 }
 
 impl Present {
@@ -39,6 +63,7 @@ impl Present {
         connection: &Connection,
         names: &FeedNames,
         wanted: &[Trigger],
+        uses: Vec<Use>,
     ) -> Result<Self, Failure> {
         let mut schema = connection.prepare_cached(
             "SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema
@@ -53,6 +78,8 @@ impl Present {
             differences: Vec::new(),
             texts: String::new(),
             places: String::new(),
+            uses,
+            columns: Vec::new(),
         };
         let (mut texts, mut places) = (Vec::new(), Vec::new());
         let mut sealed = false;
@@ -76,6 +103,7 @@ impl Present {
         found.texts = digest(texts.iter().map(String::as_str), 32);
         found.places = digest(places.iter().map(String::as_str), 16);
         found.differences = found.compare(names, wanted, sealed);
+        found.columns = found.describe(connection)?;
         Ok(found)
     }
 
@@ -146,21 +174,89 @@ impl Present {
         self.tables.iter().any(|present| present == table)
     }
 
+    /// The columns of every table that this feed is about, whichever pipeline reads it.
+    fn describe(&self, connection: &Connection) -> Result<Vec<Described>, Failure> {
+        let tables = self.triggers.iter().map(|trigger| &trigger.table);
+        let tables: std::collections::BTreeSet<String> = tables
+            .chain(self.uses.iter().map(|used| &used.table))
+            .map(|table| table.to_ascii_lowercase())
+            .collect();
+        let mut statement = connection.prepare_cached(
+            "SELECT s.sql, x.name, x.cid, x.type, x.dflt_value, x.hidden
+             FROM sqlite_schema AS s JOIN pragma_table_xinfo(s.name) AS x
+             WHERE s.type = 'table' AND s.name = ?1 COLLATE NOCASE ORDER BY x.cid",
+        )?;
+        let mut all = Vec::new();
+        for table in tables {
+            let mut rows = statement.query([&table])?;
+            while let Some(row) = rows.next()? {
+                let (sql, name): (String, String) = (row.get(0)?, row.get(1)?);
+                let (place, hidden): (i64, i64) = (row.get(2)?, row.get(5)?);
+                all.push(vec![
+                    Some(table.clone()),
+                    Some(name.clone()),
+                    Some(place.to_string()),
+                    row.get(3)?,
+                    row.get(4)?,
+                    Some(hidden.to_string()),
+                    (hidden > 1).then(|| generated(&sql, &name)).flatten(),
+                ]);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Those columns that this pipeline uses.
+    fn used<'a>(&self, columns: &'a [Described]) -> Vec<&'a Described> {
+        let is = |column: &Described, place: usize, name: &str| {
+            let found = column.get(place).and_then(Option::as_deref);
+            found.is_some_and(|found| found.eq_ignore_ascii_case(name))
+        };
+        let within = |column: &&Described| {
+            self.uses.iter().any(|used| {
+                let names = used.columns.as_ref();
+                is(column, 0, &used.table)
+                    && names.is_none_or(|names| names.iter().any(|name| is(column, 1, name)))
+            })
+        };
+        columns.iter().filter(within).collect()
+    }
+
     /// The signature as it is stored.
     pub fn stored(&self) -> String {
-        format!("{}.{}", self.texts, self.places)
+        let columns = serde_json::Value::from_iter(self.columns.iter().cloned());
+        format!("{}.{}.{columns}", self.texts, self.places)
+    }
+
+    /// The signature to store when only the schema's version or places moved: what other pipelines
+    /// read may have changed, so the columns stay as they were stored.
+    pub fn moved(&self, stored: &str) -> String {
+        let columns = stored.splitn(3, '.').nth(2).unwrap_or_default();
+        format!("{}.{}.{columns}", self.texts, self.places)
     }
 
     /// The signature as it is told: equal texts stay equal over a VACUUM.
     pub fn told(&self) -> Signature {
-        Signature::parse(&self.texts).expect("hex digits are visible ASCII")
+        let columns = self.used(&self.columns).into_iter().flatten();
+        let columns = columns.map(|part| part.as_deref().unwrap_or_default());
+        let digest = digest(std::iter::once(self.texts.as_str()).chain(columns), 32);
+        Signature::parse(&digest).expect("hex digits are visible ASCII")
     }
 
-    /// Whether what is stored differs in nothing but places.
-    pub fn moved_only(&self, stored: &str) -> bool {
-        stored
-            .split_once('.')
-            .is_some_and(|(texts, places)| texts == self.texts && places != self.places)
+    /// How what is stored differs from what stands there.
+    pub fn held(&self, stored: &str) -> Held {
+        let mut parts = stored.splitn(3, '.');
+        let (texts, places) = (parts.next(), parts.next());
+        let columns: Option<Vec<Described>> =
+            parts.next().and_then(|columns| serde_json::from_str(columns).ok());
+        let same = columns.is_some_and(|columns| self.used(&columns) == self.used(&self.columns));
+        if !same || texts != Some(&self.texts) {
+            Held::Changed
+        } else if places == Some(&self.places) {
+            Held::Same
+        } else {
+            Held::Moved
+        }
     }
 }
 

@@ -257,7 +257,7 @@ fn edits(a: &[char], b: &[char]) -> usize {
     row[b.len()]
 }
 
-pub(super) fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Failure> {
+fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Failure> {
     let sql: String = connection
         .prepare_cached(
             "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE",

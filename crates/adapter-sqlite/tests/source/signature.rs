@@ -97,6 +97,73 @@ async fn a_harmless_change_keeps_trust() {
     }
 }
 
+/// Rows that take another column's values pass by every trigger: a change of the columns that a
+/// pipeline uses is a gap, and one of any other column is none. One pipeline that keeps trust takes
+/// nothing from another one that must not.
+#[tokio::test]
+async fn columns_that_change_places_are_a_gap() {
+    const SWAP: &str = "ALTER TABLE t RENAME COLUMN a TO tmp; ALTER TABLE t RENAME COLUMN b TO a;
+        ALTER TABLE t RENAME COLUMN tmp TO b";
+    const RESET: &str = "ALTER TABLE t DROP COLUMN b; ALTER TABLE t ADD COLUMN b DEFAULT 'reset'";
+    const RELATED: &str =
+        "ALTER TABLE c RENAME COLUMN v TO tmp; ALTER TABLE c RENAME COLUMN w TO v";
+    let columns = |name: &str| RelationSpec {
+        document: Projection::Columns(vec![name.into()]),
+        ..RelationSpec::of("t")
+    };
+    let live = |rule: &str| RelationSpec { live_when: Some(rule.into()), ..columns("z") };
+    let watch = vec![Watch::Child { table: "c".into(), key: vec!["t".into()] }];
+    let query = RelationSpec {
+        document: Projection::Sql {
+            query: "SELECT t.*, (SELECT group_concat(v) FROM c WHERE t = id) AS c FROM t WHERE id = :id".into(),
+            json: vec![],
+        },
+        watch: watch.clone(),
+        ..RelationSpec::of("t")
+    };
+    for (spec, statements, gap) in [
+        (RelationSpec::of("t"), SWAP, true),
+        (RelationSpec::of("t"), RESET, true),
+        (RelationSpec::of("t"), "ALTER TABLE t ADD COLUMN more", true),
+        (columns("a"), SWAP, true),
+        (columns("b"), SWAP, true),
+        (columns("b"), RESET, true),
+        (columns("a"), RESET, false),
+        (columns("z"), SWAP, false),
+        (columns("z"), "ALTER TABLE t ADD COLUMN more", false),
+        (live("a IS NULL"), SWAP, true),
+        (live("z IS NULL"), SWAP, false),
+        (live("(SELECT 1 FROM t AS o WHERE o.id = t.id)"), SWAP, true),
+        (RelationSpec { watch, ..columns("z") }, RELATED, false),
+        (query.clone(), SWAP, true),
+        (query, "ALTER TABLE c ADD COLUMN more", true),
+    ] {
+        let what = format!("{spec:?}: {statements}");
+        let app = App::new(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, z, a, b); INSERT INTO t VALUES (1, 'z', 'a', 'b');
+             CREATE TABLE c (t INTEGER, v, w)",
+        );
+        let source = app.source(spec.clone()).await;
+        let beside = app.source(columns("id")).await;
+        source.capture().await;
+        let before = state(&source).await;
+        app.run(&format!("BEGIN; {statements}; COMMIT"));
+        assert!(trusted(&beside).await, "{what}");
+        if gap {
+            let broken = CaptureState::Broken(Code::CAPTURE_CHANGED);
+            assert_eq!(state(&source).await, broken, "{what}");
+            assert!(!source.verify().await.expect("a report").differences.is_empty(), "{what}");
+            let newest = source.newest().await;
+            source.capture().await;
+            assert_eq!(source.changed(newest).await, ["1"], "{what}");
+            assert!(trusted(&source).await && trusted(&beside).await, "{what}");
+            assert_ne!(state(&source).await, before, "{what}");
+        } else {
+            assert_eq!(state(&source).await, before, "{what}");
+        }
+    }
+}
+
 /// A renamed column of the key keeps its triggers, which SQLite rewrites; the rules name the old one.
 #[tokio::test]
 async fn a_renamed_key_column_is_missing() {
