@@ -5,7 +5,6 @@
 
 mod columns;
 mod delivery;
-mod file;
 mod json;
 mod mark;
 mod sink;

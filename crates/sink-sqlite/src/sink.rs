@@ -12,10 +12,9 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
     Applied, Batch, Capabilities, Confirmation, Entry, Listing, Mark, Memory, Receipt, Sink,
 };
-use truekeep_sqlite::{Access, Database, Options, Role};
+use truekeep_sqlite::{Access, Database, FileIdentity, Options, Role};
 
 use crate::delivery::{key, rank};
-use crate::file::FileIdentity;
 use crate::spec::MirrorSpec;
 use crate::statements::Statements;
 use crate::structure::Mirror;

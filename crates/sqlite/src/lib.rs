@@ -2,6 +2,8 @@
 
 mod database;
 mod failure;
+mod file;
 
 pub use database::{Access, Database, Options};
 pub use failure::{Failure, Role, classify};
+pub use file::FileIdentity;

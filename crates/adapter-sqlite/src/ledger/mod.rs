@@ -16,13 +16,15 @@ mod schema;
 mod sql;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use truekeep_core::Timestamp;
-use truekeep_core::failure::PortError;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_migrations::{Migration, SQLITE};
-use truekeep_sqlite::{Access, Database, Failure, Options, Role};
+use truekeep_sqlite::{Access, Database, Failure, FileIdentity, Options, Role};
 
 pub use schema::MigrationReport;
 
@@ -33,6 +35,8 @@ pub struct SqliteLedger {
     /// Readers never wait behind a commit.
     reader: Database,
     clock: Clock,
+    path: Arc<Path>,
+    file: Option<FileIdentity>,
 }
 
 /// Where the time is read.
@@ -91,7 +95,18 @@ impl SqliteLedger {
         let writer = schema::open(path, busy, steps).await?;
         let options = Options { role: Role::Ledger, access: Access::ReadOnly, busy };
         let reader = Database::open(path, options).await?;
-        Ok(Self { writer, reader, clock })
+        Ok(Self { writer, reader, clock, path: path.into(), file: FileIdentity::at(path) })
+    }
+
+    /// Whether the path still has the file that we have open. What is written into one that was
+    /// removed or replaced is seen by nobody else, so two workers would each hold every lease.
+    fn there(&self, operation: &'static str) -> Result<(), PortError> {
+        if self.file == FileIdentity::at(&self.path) {
+            return Ok(());
+        }
+        let class = FailureClass::Halted;
+        let error = PortError::new(operation, class, Code::LEDGER_UNAVAILABLE);
+        Err(error.detail(format!("{} was removed or replaced", self.path.display())))
     }
 
     /// Does work in a transaction that holds the write lock from its beginning.
@@ -100,6 +115,7 @@ impl SqliteLedger {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>, Timestamp) -> Result<T, Failure> + Send + 'static,
     {
+        self.there(operation)?;
         let clock = self.clock.clone();
         let work = move |connection: &mut Connection| {
             let transaction =
@@ -118,6 +134,7 @@ impl SqliteLedger {
         T: Send + 'static,
         F: FnOnce(&mut Connection, &Clock) -> Result<T, Failure> + Send + 'static,
     {
+        self.there(operation)?;
         let clock = self.clock.clone();
         self.reader.call(operation, move |connection| work(connection, &clock)).await
     }

@@ -66,3 +66,18 @@ impl LedgerUnderTest for Subject {
 }
 
 truekeep_conformance::ledger_rules!(Subject::new().await);
+
+/// A ledger whose file was removed under us is no ledger any more: nobody else sees it.
+#[tokio::test]
+async fn a_file_that_was_removed_is_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ledger.db");
+    let ledger = SqliteLedger::open(&path, Duration::from_secs(1)).await.expect("opened");
+    ledger.now().await.expect("it is there");
+    std::fs::remove_file(&path).expect("removed");
+    let error = ledger.now().await.expect_err("it is gone");
+    assert_eq!((error.class, error.code), (FailureClass::Halted, Code::LEDGER_UNAVAILABLE));
+    let holder = truekeep_core::HolderId::parse("holder").expect("valid");
+    let error = ledger.renew(&holder, &[], Duration::from_secs(1)).await.expect_err("it is gone");
+    assert_eq!(error.class, FailureClass::Halted);
+}

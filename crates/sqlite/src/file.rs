@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// A file, told from any other that is there while this one is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
 }
@@ -13,7 +13,7 @@ pub(crate) struct FileIdentity {
 impl FileIdentity {
     /// The file at a path; none if there is none, or if the platform does not tell.
     #[cfg(unix)]
-    pub(crate) fn at(path: &Path) -> Option<Self> {
+    pub fn at(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self { device: metadata.dev(), inode: metadata.ino() })
@@ -21,7 +21,7 @@ impl FileIdentity {
 
     /// The file at a path; none if there is none, or if the platform does not tell.
     #[cfg(not(unix))]
-    pub(crate) fn at(_path: &Path) -> Option<Self> {
+    pub fn at(_path: &Path) -> Option<Self> {
         // An open file cannot be removed there.
         None
     }
