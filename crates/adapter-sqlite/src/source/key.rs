@@ -16,7 +16,9 @@
 //! | double from 2^63 to 2^124, infinity | `R:` the same in units of 2^62, `r:inf`, `r:-inf` |
 //! | NULL, other doubles | `n:`, `r:?`: such a row cannot be followed, and says so |
 //!
-//! Several columns are a JSON array of these. What is not UTF-8 is `u:` and the whole in hex.
+//! Several columns are a JSON array of these. What is not UTF-8 is `u:` and the whole in hex. Hex is
+//! upper case, as `hex` writes it: `lower` is what applications put functions of their own in the
+//! place of. Only NOCASE needs it.
 
 use std::borrow::Cow;
 

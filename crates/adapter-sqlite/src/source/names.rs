@@ -23,22 +23,23 @@ pub(super) fn digest<'a>(texts: impl IntoIterator<Item = &'a str>, digits: usize
         hash.update(text.as_bytes());
     }
     let mut hex = to_hex(&hash.finalize());
+    hex.make_ascii_lowercase();
     hex.truncate(digits);
     hex
 }
 
-/// Lower-case hex digits.
+/// Upper-case hex digits, as SQL's `hex` writes them.
 pub(super) fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes of lower-case hex digits.
+/// The bytes of upper-case hex digits.
 pub(super) fn from_hex(hex: &[u8]) -> Option<Vec<u8>> {
     let nibble = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
     };
     let pair = |pair: &[u8]| Some(nibble(pair[0])? << 4 | nibble(pair[1])?);

@@ -33,7 +33,7 @@ async fn each_kind_of_key_has_its_text() {
         (
             "id TEXT PRIMARY KEY",
             "('a'), (''), ('b:31'), (x'31'), (12), ('n:'), ('u:ff'), ('ö'), ('a ')",
-            &["", "12", "a", "a ", "b:31", "x:623a3331", "x:6e3a", "x:753a6666", "ö"],
+            &["", "12", "a", "a ", "b:31", "x:623A3331", "x:6E3A", "x:753A6666", "ö"],
         ),
         (
             "id PRIMARY KEY",
@@ -49,7 +49,7 @@ async fn each_kind_of_key_has_its_text() {
                 "t:1",
             ],
         ),
-        ("id BLOB PRIMARY KEY", "(x''), (x'00ff'), ('t'), (3)", &["3", "b:", "b:00ff", "t:t"]),
+        ("id BLOB PRIMARY KEY", "(x''), (x'00ff'), ('t'), (3)", &["3", "b:", "b:00FF", "t:t"]),
         ("id REAL PRIMARY KEY", "(1), (-0.0), (2.25)", &["0", "1", "r:2:1152921504606846976:0"]),
         ("id NUMERIC PRIMARY KEY", "('1.0'), ('x'), (1e3)", &["1", "1000", "t:x"]),
         ("id TEXT COLLATE NOCASE PRIMARY KEY", "('Bob'), ('ÄB')", &["bob", "Äb"]),
@@ -76,8 +76,8 @@ async fn strict_columns_need_no_prefix() {
          CREATE TABLE i (id INT PRIMARY KEY) STRICT; INSERT INTO i VALUES (7);",
     );
     for (table, wanted) in [
-        ("t", vec!["a", "t:1", "x:623a", "x:783a31"]),
-        ("b", vec!["", "00ff"]),
+        ("t", vec!["a", "t:1", "x:623A", "x:783A31"]),
+        ("b", vec!["", "00FF"]),
         ("a", vec!["1", "b:31", "t:1"]),
         ("i", vec!["7"]),
     ] {
@@ -96,7 +96,7 @@ async fn composite_keys_are_injective() {
     );
     let source = app.t().await;
     let wanted = [
-        "[\"b:00\",\"x:0a\"]",
+        "[\"b:00\",\"x:0A\"]",
         "[\"r:1:2305843009213693952:0\",\"[\"]",
         "[\"t:\",\"\"]",
         "[\"t:1\",\"11\"]",

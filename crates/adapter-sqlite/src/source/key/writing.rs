@@ -21,7 +21,7 @@ impl Writing {
 
     /// The text as SQL.
     pub fn component(self, column: &KeyColumn, value: &str) -> String {
-        let hex = format!("lower(hex({value}))");
+        let hex = format!("hex({value})");
         let exact = match column.form {
             Form::Integer => format!("CAST({value} AS TEXT)"),
             Form::Bytes => self.string(hex.clone()),
@@ -72,7 +72,7 @@ impl Writing {
         if !prefix.is_empty() {
             shown = format!("'{prefix}' || {shown}");
         }
-        format!("CASE WHEN {hidden} THEN 'x:' || lower(hex({folded})) ELSE {shown} END")
+        format!("CASE WHEN {hidden} THEN 'x:' || hex({folded}) ELSE {shown} END")
     }
 
     /// The value of a text.

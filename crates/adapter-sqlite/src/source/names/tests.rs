@@ -56,5 +56,5 @@ fn quotes_in_names_are_doubled() {
     assert_eq!(quote("a\"b"), "\"a\"\"b\"");
     assert_eq!(literal("it's"), "'it''s'");
     assert_eq!(from_hex(to_hex(&[0, 171, 255]).as_bytes()), Some(vec![0, 171, 255]));
-    assert_eq!((from_hex(b"A0"), from_hex(b"0")), (None, None));
+    assert_eq!((from_hex(b"a0"), from_hex(b"0")), (None, None));
 }

@@ -65,3 +65,20 @@ fn triggers_speak_sqlite_3_24() {
         }
     }
 }
+
+/// Applications put ICU's functions, or their own, in the place of these; SQLite refuses such a
+/// function in a trigger under `trusted_schema = OFF`, and with it the application's statement.
+#[test]
+fn keys_call_no_function_that_applications_replace() {
+    let db = Connection::open_in_memory().expect("opened");
+    db.execute_batch("CREATE TABLE t (a, b TEXT, c BLOB, d REAL, PRIMARY KEY (a, b, c, d));")
+        .expect("a schema");
+    let relation = Resolved::of(&db, &RelationSpec::of("t")).expect("resolved");
+    for trigger in &relation.triggers {
+        for word in tokens(&trigger.sql) {
+            let replaced =
+                ["lower", "upper", "like"].contains(&word.text.to_ascii_lowercase().as_str());
+            assert!(!replaced, "{} in {}", word.text, trigger.sql);
+        }
+    }
+}
