@@ -27,6 +27,10 @@ use super::triggers::{LIVE, MARK_COLUMNS, TOMBSTONE};
 use super::{audit, fill};
 
 /// The tables of one feed. A feed is read by key, by number, and for what is not live.
+///
+/// Numbers stand in a table of their own that is only appended to, as an index on them would cost
+/// each change a second page at the number's old place. What is outdated there is passed over by
+/// readers and swept by pruning.
 fn tables(names: &FeedNames) -> Vec<String> {
     let (feed, counter, mark) =
         (quote(&names.feed()), quote(&names.counter()), quote(&names.mark()));
@@ -36,7 +40,10 @@ fn tables(names: &FeedNames) -> Vec<String> {
             "CREATE TABLE IF NOT EXISTS {feed} (key TEXT PRIMARY KEY NOT NULL, \
              version INTEGER NOT NULL, deleted INTEGER NOT NULL) WITHOUT ROWID"
         ),
-        format!("CREATE INDEX IF NOT EXISTS {} ON {feed} (version, deleted)", index("order")),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {} (version INTEGER PRIMARY KEY, key TEXT NOT NULL)",
+            quote(&names.order())
+        ),
         format!(
             "CREATE INDEX IF NOT EXISTS {} ON {feed} (deleted, version) WHERE deleted > 0",
             index("waste")
@@ -122,7 +129,7 @@ fn replace_triggers(connection: &Connection, relation: &Resolved) -> Result<(), 
 
 /// Takes away what is left of a feed that is not whole, so that it begins a new life.
 fn drop_feed(connection: &Connection, names: &FeedNames) -> Result<(), Failure> {
-    for table in [names.feed(), names.counter(), names.mark()] {
+    for table in [names.feed(), names.order(), names.counter(), names.mark()] {
         connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", quote(&table)))?;
     }
     connection.execute(include_str!("sql/capture/remove.sql"), [names.stem()])?;
@@ -216,9 +223,9 @@ impl Capture for SqliteSource {
         let began = Instant::now();
         let progress = self.write("fill the feed", fill::fill).await?;
         if !progress.done {
-            // A writer that waits for the lock tries only now and then: it must find it free at
-            // least every other time.
-            tokio::time::sleep(began.elapsed()).await;
+            // A writer that waits for the lock tries only now and then, and rarely enough: it must
+            // find it free two times out of three.
+            tokio::time::sleep(began.elapsed() * 2).await;
         }
         Ok(progress)
     }
@@ -294,16 +301,20 @@ fn uncapture(connection: &Connection, names: &FeedNames) -> Result<(), Failure> 
 
 /// Deletes some rows of the feed: dropping a large table at once would hold the lock for long.
 fn empty(connection: &Connection, names: &FeedNames) -> Result<usize, Failure> {
-    if !has_table(connection, &names.feed())? {
-        return Ok(0);
+    let mut removed = 0;
+    for (table, key) in [(names.feed(), "key"), (names.order(), "version")] {
+        if has_table(connection, &table)? {
+            let table = quote(&table);
+            let some = format!("SELECT {key} FROM {table} LIMIT ?1");
+            let delete = format!("DELETE FROM {table} WHERE {key} IN ({some})");
+            removed += connection.execute(&delete, [SOURCE_WRITE_ROWS_MAX])?;
+        }
     }
-    let feed = quote(&names.feed());
-    let delete = format!("DELETE FROM {feed} WHERE key IN (SELECT key FROM {feed} LIMIT ?1)");
-    Ok(connection.execute(&delete, [SOURCE_WRITE_ROWS_MAX])?)
+    Ok(removed)
 }
 
 fn drop_tables(connection: &Connection, names: &FeedNames) -> Result<(), Failure> {
-    let mut tables = vec![names.feed(), names.counter(), names.mark()];
+    let mut tables = vec![names.feed(), names.order(), names.counter(), names.mark()];
     if has_table(connection, "truekeep_capture")? {
         let feeds: i64 =
             connection.query_row(include_str!("sql/capture/count.sql"), [], |row| row.get(0))?;

@@ -5,6 +5,9 @@
 //! one snapshot of rows and schema alike, so a page, its signature and its view agree even beside
 //! a rebuild of the table (X48).
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use truekeep_core::failure::{FailureClass, PortError};
@@ -21,6 +24,12 @@ use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
 
 const READ: &str = "read the feed";
+
+/// How many numbers are looked at for each row that is wanted: outdated ones stand between.
+const SCANNED_PER_ROW: usize = 8;
+
+/// How many numbers a sweep looks at: some milliseconds of the write lock.
+const SWEPT_AT_ONCE: i64 = 4_000;
 
 /// A page, and what it calls for.
 struct Read {
@@ -43,21 +52,27 @@ fn read(
     let limit = limit.max(1) as usize;
     let mut changes = Vec::with_capacity(limit.min(1_024));
     let mut statement = connection.prepare_cached(&relation.statements.changes)?;
-    let mut rows = statement.query(params![signed(after.get()), limit as i64 + 1])?;
-    let mut end = true;
+    let scan = limit.saturating_mul(SCANNED_PER_ROW);
+    let mut rows = statement.query(params![signed(after.get()), scan as i64 + 1])?;
+    let (mut scanned, mut next, mut end) = (0, after, true);
     while let Some(row) = rows.next()? {
-        if changes.len() == limit {
+        if changes.len() == limit || scanned == scan {
             end = false;
             break;
         }
-        changes.push(Change {
-            version: version(row.get(0)?),
-            deleted: row.get::<_, i64>(1)? == TOMBSTONE,
-            key: key(bytes(row, 2)?),
-        });
+        scanned += 1;
+        next = version(row.get(0)?);
+        // Else the key has a greater number, or was pruned.
+        if row.get(3)? {
+            changes.push(Change {
+                version: next,
+                deleted: row.get::<_, i64>(1)? == TOMBSTONE,
+                key: key(bytes(row, 2)?),
+            });
+        }
     }
     let page = ChangePage {
-        next: changes.last().map_or(after, |change: &Change| change.version),
+        next,
         moment: (end && !marks).then(|| Moment::at(version(newest))),
         changes,
         end,
@@ -179,7 +194,8 @@ impl Feed for SqliteSource {
     }
 
     async fn prune(&self) -> Result<u64, PortError> {
-        self.write("prune the feed", |connection, relation| {
+        let swept = Arc::clone(&self.shared.swept);
+        self.write("prune the feed", move |connection, relation| {
             Meta::demand(connection, relation, "prune the feed")?;
             settle_doubts(connection, relation)?;
             let mut passed = connection.prepare_cached(include_str!("sql/consumer/passed.sql"))?;
@@ -195,6 +211,8 @@ impl Feed for SqliteSource {
                     connection.prepare_cached(include_str!("sql/capture/raise_floor.sql"))?;
                 raise.execute(params![stem, floor])?;
             }
+            let from = swept.load(Ordering::Relaxed);
+            swept.store(sweep(connection, relation, from)?, Ordering::Relaxed);
             Ok(versions.len() as u64)
         })
         .await
@@ -207,6 +225,16 @@ impl Feed for SqliteSource {
         })
         .await
     }
+}
+
+/// Removes outdated numbers among the next few after a place, and says where to go on: at the
+/// beginning, after the last.
+fn sweep(connection: &Connection, relation: &Resolved, from: i64) -> Result<i64, Failure> {
+    let mut span = connection.prepare_cached(&relation.statements.span)?;
+    let to: Option<i64> = span.query_row([from, SWEPT_AT_ONCE], |row| row.get(0))?;
+    let Some(to) = to else { return Ok(0) };
+    connection.prepare_cached(&relation.statements.sweep)?.execute([from, to])?;
+    Ok(to)
 }
 
 /// Asks the table about some rows that a REPLACE may have removed. No number is drawn: they have

@@ -64,8 +64,10 @@ pub(super) fn record<'a>(
     let drawn = keys.len() as i64;
     let newest: i64 = draw.query_row([drawn], |row| row.get(0))?;
     let mut record = connection.prepare_cached(&relation.statements.record)?;
+    let mut append = connection.prepare_cached(&relation.statements.append)?;
     for (version, key) in (newest - drawn + 1..).zip(keys) {
         record.execute(params![Stored(key), version, deleted])?;
+        append.execute(params![Stored(key), version])?;
     }
     Ok(Some(newest))
 }

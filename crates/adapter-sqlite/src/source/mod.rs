@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -58,6 +59,8 @@ struct Shared {
     connections: Mutex<Arc<Connections>>,
     /// What was last seen of the schema.
     seen: std::sync::Mutex<Arc<Resolved>>,
+    /// How far outdated numbers were looked for; begins again with each process.
+    swept: Arc<AtomicI64>,
 }
 
 /// The connections to one file.
@@ -130,6 +133,7 @@ impl SqliteSource {
                 busy,
                 connections: Mutex::new(connections),
                 seen: std::sync::Mutex::new(Arc::new(seen)),
+                swept: Arc::default(),
             }),
         })
     }

@@ -83,6 +83,11 @@ impl FeedNames {
         format!("truekeep_feed_{}", self.stem)
     }
 
+    /// The numbers in the order they were given, with their keys, unquoted.
+    pub fn order(&self) -> String {
+        format!("truekeep_order_{}", self.stem)
+    }
+
     /// The table of one row that numbers are drawn from, unquoted.
     pub fn counter(&self) -> String {
         format!("truekeep_counter_{}", self.stem)

@@ -21,7 +21,7 @@ pub(super) struct Paged {
 pub(super) struct Statements {
     /// The feed's newest number, and whether marks wait.
     pub head: String,
-    /// Feed rows above a version.
+    /// Numbers above a version, with their keys and what the feed says of them now.
     pub changes: String,
     /// The feed row of a key.
     pub find: String,
@@ -45,6 +45,12 @@ pub(super) struct Statements {
     pub lift: String,
     /// Gives a key a number.
     pub record: String,
+    /// Appends a number.
+    pub append: String,
+    /// The last of some numbers after one.
+    pub span: String,
+    /// Removes outdated numbers after one, up to one.
+    pub sweep: String,
     /// Says whether a doubtful row is there.
     pub settle: String,
     /// Doubtful rows.
@@ -65,6 +71,7 @@ impl Statements {
         let own = quote(&table.name);
         let row = format!("{own}.");
         let (feed, counter) = (quote(&names.feed()), quote(&names.counter()));
+        let order = quote(&names.order());
         let live = spec.live_when.as_ref().map_or(String::new(), |live| format!(" AND ({live})"));
         let bound = key.bound(&row, 1);
         let walking = |condition: &str, limit: usize| {
@@ -83,7 +90,9 @@ impl Statements {
                 quote(&names.mark())
             ),
             changes: format!(
-                "SELECT version, deleted, key FROM {feed} WHERE version > ?1 ORDER BY version LIMIT ?2"
+                "SELECT o.version, f.deleted, o.key, f.version IS o.version
+                 FROM {order} AS o LEFT JOIN {feed} AS f ON f.key = o.key
+                 WHERE o.version > ?1 ORDER BY o.version LIMIT ?2"
             ),
             find: format!("SELECT version, deleted FROM {feed} WHERE key = ?1"),
             listed: by_key(&feed, "key, version, deleted", &format!("deleted <> {TOMBSTONE}")),
@@ -101,6 +110,15 @@ impl Statements {
             record: format!(
                 "INSERT INTO {feed} (key, version, deleted) VALUES (?1, ?2, ?3)
                  ON CONFLICT (key) DO UPDATE SET version = excluded.version, deleted = excluded.deleted"
+            ),
+            append: format!("INSERT INTO {order} (version, key) VALUES (?2, ?1)"),
+            span: format!(
+                "SELECT max(version) FROM (SELECT version FROM {order}
+                 WHERE version > ?1 ORDER BY version LIMIT ?2)"
+            ),
+            sweep: format!(
+                "DELETE FROM {order} WHERE version > ?1 AND version <= ?2 AND NOT EXISTS
+                 (SELECT 1 FROM {feed} AS f WHERE f.key = {order}.key AND f.version = {order}.version)"
             ),
             settle: format!("UPDATE {feed} SET deleted = ?2 WHERE key = ?1"),
             doubtful: format!(

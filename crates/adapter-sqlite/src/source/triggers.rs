@@ -66,6 +66,11 @@ impl Relation<'_> {
         )
     }
 
+    /// The number that was drawn, behind all others. It is fresh, so there is no conflict.
+    fn append(&self, source: &str) -> String {
+        format!("INSERT INTO {} (version, key) {source};", quote(&self.names.order()))
+    }
+
     fn trigger(&self, kind: &str, table: &Table, when: &str, body: &[String]) -> Trigger {
         let name = self.names.trigger(kind);
         let sql = format!("CREATE TRIGGER {} {when} BEGIN {} END", quote(&name), body.join(" "));
@@ -81,7 +86,8 @@ impl Relation<'_> {
             self.drawn(),
             self.key.same(&format!("{table}."), row),
         );
-        vec![self.draw(), self.upsert(&values)]
+        let append = format!("VALUES ({}, {})", self.drawn(), self.key.text(row));
+        vec![self.draw(), self.upsert(&values), self.append(&append)]
     }
 
     /// The triggers on the relation itself.
@@ -120,7 +126,13 @@ impl Relation<'_> {
                     self.drawn(),
                     conflict.rows
                 );
-                let body = [self.draw(), self.upsert(&select)];
+                let append = format!(
+                    "SELECT {}, {} FROM {own} WHERE {}",
+                    self.drawn(),
+                    self.key.text(&row),
+                    conflict.rows
+                );
+                let body = [self.draw(), self.upsert(&select), self.append(&append)];
                 let kind = format!("replace{place}_{}", event.word());
                 all.push(self.trigger(&kind, self.table, &before(&own, event, &conflict), &body));
             }

@@ -311,3 +311,41 @@ async fn what_a_replace_removed_is_pruned_in_the_end() {
     assert_eq!(source.changed(0).await, ["2", "3"]);
     assert_eq!(source.listed().await, ["2", "3"]);
 }
+
+/// Outdated numbers are passed over by pages, which go on behind them, and swept by pruning.
+#[tokio::test]
+async fn outdated_numbers_are_passed_over_and_swept() {
+    let app =
+        App::new("CREATE TABLE t (id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 0), (2, 0)");
+    let source = app.t().await;
+    for _ in 0..100 {
+        app.run("UPDATE t SET v = v + 1 WHERE id = 1");
+    }
+    app.run("UPDATE t SET v = 1 WHERE id = 2");
+    let (mut after, mut seen, mut pages) = (0, Vec::new(), 0);
+    loop {
+        let page = source.page(after, 1).await;
+        seen.extend(page.changes.iter().map(|change| change.key.to_string()));
+        pages += 1;
+        if page.end {
+            break;
+        }
+        assert!(page.next.get() > after, "a page without changes goes on");
+        after = page.next.get();
+    }
+    assert_eq!(seen, ["1", "2"]);
+    assert!(pages > 2, "some pages hold only outdated numbers");
+    let cursor = truekeep_core::Version::new(after);
+    let registration = truekeep_core::ports::Registration {
+        counter: truekeep_core::RegistrationCounter::new(1),
+        cursor,
+    };
+    source.register(&consumer(), registration).await.expect("registered");
+    source.prune().await.expect("pruned");
+    let left: i64 = app
+        .db
+        .query_row("SELECT count(*) FROM truekeep_order_t", [], |row| row.get(0))
+        .expect("counted");
+    assert_eq!(left, 2, "one number a key is left");
+    assert_eq!(source.changed(0).await, ["1", "2"]);
+}
