@@ -39,7 +39,7 @@ pub const REGISTER_EVERY: Duration = Duration::from_secs(1);
 /// without a restart.
 pub const HALTED_RECHECK: Duration = Duration::from_secs(30);
 /// How often an idle scope looks at the source's change counter.
-pub const POLL_EVERY: Duration = Duration::from_millis(25);
+pub const POLL_EVERY: Duration = Duration::from_millis(50);
 /// How often an idle scope reads its ledger row and the feed whatever the counter says: a lost
 /// wake-up costs no more.
 pub const IDLE_EVERY: Duration = Duration::from_secs(1);

@@ -122,19 +122,19 @@ async fn cascades_are_recorded() {
     assert_eq!(outcome(&source, before).await, [("20".into(), true), ("30".into(), true)]);
 }
 
-/// One transaction of many rows is one run of numbers, read in pages.
+/// One transaction of a million rows is one run of numbers, read in pages.
 #[tokio::test]
 async fn a_large_transaction_is_read_in_pages() {
     let app = App::new("CREATE TABLE t (id INTEGER PRIMARY KEY, v)");
     let source = app.t().await;
-    let rows = 50_000;
+    let rows = 1_000_000;
     app.run(&format!(
         "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
          SELECT i, 'v' || i FROM n"
     ));
     let (mut after, mut seen) = (0, 0);
     loop {
-        let page = source.page(after, 1_000).await;
+        let page = source.page(after, 10_000).await;
         seen += page.changes.len();
         after = page.next.get();
         if page.end {
