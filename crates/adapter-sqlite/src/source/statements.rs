@@ -70,8 +70,8 @@ impl Statements {
     ) -> Self {
         let own = quote(&table.name);
         let row = format!("{own}.");
-        let (feed, counter) = (quote(&names.feed()), quote(&names.counter()));
-        let order = quote(&names.order());
+        let [feed, order, counter, mark] =
+            [names.feed(), names.order(), names.counter(), names.mark()].map(|name| quote(&name));
         let live = spec.live_when.as_ref().map_or(String::new(), |live| format!(" AND ({live})"));
         let bound = key.bound(&row, 1);
         let walking = |condition: &str, limit: usize| {
@@ -85,10 +85,7 @@ impl Statements {
         let after: Vec<String> = (1..=walk.columns.len()).map(|n| format!("?{n}")).collect();
         let beyond = format!(" WHERE ({}) > ({})", walk.list(&row), after.join(", "));
         Self {
-            head: format!(
-                "SELECT newest, EXISTS (SELECT 1 FROM {}) FROM {counter}",
-                quote(&names.mark())
-            ),
+            head: format!("SELECT newest, EXISTS (SELECT 1 FROM {mark}) FROM {counter}"),
             changes: format!(
                 "SELECT o.version, f.deleted, o.key, f.version IS o.version
                  FROM {order} AS o LEFT JOIN {feed} AS f ON f.key = o.key
