@@ -32,7 +32,7 @@ fn a_claim_with_nothing_open_is_complete() {
     assert_eq!((now.state, now.moment), (State::Complete, Some(moment(7))));
 }
 
-/// CONFORMANCE-rule 42: a record in retry holds the moment back, a parked one makes it partial.
+/// Rule 42: a record in retry holds the moment back, a parked one makes it partial.
 #[test]
 fn a_moment_never_passes_an_unsettled_item() {
     let before = certificate(State::Complete, Some(5));

@@ -20,7 +20,7 @@ const WRITES: [&str; 11] = [
     "sink.confirm",
 ];
 
-/// DESIGN 3: an idle worker writes one renewal each third of the ttl, per worker and not per scope.
+/// An idle worker writes one renewal each third of the ttl, per worker and not per scope.
 #[tokio::test(start_paused = true)]
 async fn an_idle_worker_writes_one_renewal_each_third_of_the_ttl_for_any_number_of_scopes() {
     for scopes in [1, 12] {

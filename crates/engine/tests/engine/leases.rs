@@ -72,7 +72,7 @@ async fn a_worker_that_waits_for_its_next_try_is_stopped_at_once() {
     assert_eq!(world.elapsed(), began);
 }
 
-/// DESIGN 12: take-over within the lease and a second.
+/// Take-over within the lease and a second.
 #[tokio::test(start_paused = true)]
 async fn a_killed_workers_scope_is_taken_over_a_lease_and_a_second_later_at_most() {
     let world = World::new();

@@ -155,7 +155,7 @@ fn a_moment_is_claimed_again_after_items_moved() {
     }
 }
 
-/// DESIGN 5: the position in the source moves while it moves, and at most this often.
+/// The position in the source moves while it moves, and at most this often.
 #[test]
 fn an_acknowledgement_is_written_at_most_each_interval() {
     let due = |tail: Tail, after_ms| {
