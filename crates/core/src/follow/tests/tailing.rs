@@ -17,7 +17,7 @@ fn only_the_end_of_the_feed_claims_a_moment() {
     assert_eq!(claims(&step), [&Claim::UpTo(moment(60))]);
 }
 
-/// DESIGN's idle worker: nothing changed, so there is nothing to commit.
+/// An idle worker: nothing changed, so there is nothing to commit.
 #[test]
 fn an_idle_page_writes_nothing_and_leaves_the_phase() {
     let step = seen(tailing(tail()), page());
