@@ -357,11 +357,15 @@ impl Records for MemorySource {
         let mut state = self.lock();
         let state = &mut *state;
         let feed = state.feed.as_ref().ok_or_else(|| missing("list keys"))?;
-        let mut live = after(&feed.rows, from.as_ref())
-            .filter(|(key, (_, deleted))| !deleted && state.rows.contains_key(*key));
-        let page = live.by_ref().take(limit.max(1) as usize);
-        let keys = page.map(|(key, row)| (key.clone(), Version::new(row.0))).collect();
-        Ok(KeyPage { keys, end: live.next().is_none() })
+        let mut rest = after(&feed.rows, from.as_ref());
+        let looked: Vec<_> = rest.by_ref().take(limit.max(1) as usize).collect();
+        let next = looked.last().filter(|_| rest.next().is_some()).map(|(key, _)| Key::clone(key));
+        let keys = looked
+            .into_iter()
+            .filter(|(key, (_, deleted))| !deleted && state.rows.contains_key(*key))
+            .map(|(key, row)| (key.clone(), Version::new(row.0)))
+            .collect();
+        Ok(KeyPage { keys, next })
     }
 }
 

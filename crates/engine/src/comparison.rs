@@ -290,18 +290,15 @@ impl<'p> Merge<'p> {
         let mut page = page?;
         self.ahead = listing?.or(self.ahead.take());
         rises(Side::Source, self.after.as_ref(), page.keys.first())?;
-        if page.keys.is_empty() && !page.end {
+        if page.next.is_some() && page.next <= self.after {
             return Err(Standstill::of("source", self.after.as_ref()).into());
         }
-        let mut end = page.end;
+        let next = page.next.filter(|next| range.bound.as_ref().is_none_or(|bound| next < bound));
         if let Some(bound) = &range.bound {
-            let within = page.keys.partition_point(|(key, _)| key <= bound);
-            end |= page.keys.last().is_some_and(|(last, _)| last >= bound);
-            page.keys.truncate(within);
+            page.keys.truncate(page.keys.partition_point(|(key, _)| key <= bound));
         }
-        if let Some((last, _)) = page.keys.last() {
-            self.after = Some(last.clone());
-        }
+        let end = next.is_none();
+        self.after = next.or(self.after.take());
         let rules = self.rules;
         let keys = page.keys.into_iter().map(|(key, version)| (key, Rank { rules, version }));
         range.compare.feed(Side::Source, keys, end).map_err(disordered)

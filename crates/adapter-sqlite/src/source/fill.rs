@@ -146,27 +146,27 @@ fn sweep(
     relation: &Resolved,
     place: Option<&[u8]>,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let listing = &relation.statements.listed;
+    let listing = &relation.statements.feed;
     let mut statement =
         connection.prepare_cached(if place.is_some() { &listing.after } else { &listing.first })?;
     let mut rows = match place {
         Some(place) => statement.query(params![Stored(place), SOURCE_WRITE_ROWS_MAX])?,
         None => statement.query([SOURCE_WRITE_ROWS_MAX])?,
     };
-    let mut listed = Vec::new();
+    let (mut gone, mut last) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        listed.push(bytes(row, 0)?.to_vec());
-    }
-    let mut gone = Vec::new();
-    for key in &listed {
-        let there = match relation.key.parse_stored(key) {
-            Some(parts) => is_there(connection, relation, &parts)?,
-            None => false,
-        };
-        if !there {
-            gone.push(key.as_slice());
+        let key = bytes(row, 0)?.to_vec();
+        if row.get::<_, i64>(1)? != TOMBSTONE {
+            let there = match relation.key.parse_stored(&key) {
+                Some(parts) => is_there(connection, relation, &parts)?,
+                None => false,
+            };
+            if !there {
+                gone.push(key.clone());
+            }
         }
+        last = Some(key);
     }
-    record(connection, relation, gone.into_iter(), TOMBSTONE)?;
-    Ok(listed.pop())
+    record(connection, relation, gone.iter().map(Vec::as_slice), TOMBSTONE)?;
+    Ok(last)
 }

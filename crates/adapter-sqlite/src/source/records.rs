@@ -2,8 +2,6 @@
 //!
 //! Invariants: S1 (a caller has its versions from an earlier snapshot), S2 (as the feed).
 
-use std::ops::ControlFlow;
-
 use async_trait::async_trait;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, params, params_from_iter};
@@ -19,7 +17,11 @@ use super::key::{Part, Stored, bytes, key, speakable, stored};
 use super::meta::{Meta, version};
 use super::projection::{Selection, Source};
 use super::resolve::Resolved;
-use super::triggers::LIVE;
+use super::triggers::{LIVE, TOMBSTONE};
+
+/// How many rows a listing looks at for each key that is wanted: those that are not live stand
+/// between.
+const LOOKED_AT_PER_KEY: usize = 8;
 
 /// Whether the row of a key is in the table.
 pub(super) fn is_there(
@@ -173,54 +175,58 @@ impl Records for SqliteSource {
 
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {
         self.read("list keys", move |connection, relation| {
-            let meta = Meta::demand(connection, relation, "list keys")?;
-            // While capture is trusted, a live feed row is a row: only doubts and rules ask the
-            // table, which is a look-up per key.
-            let trusted = matches!(meta.judge(relation).state, CaptureState::Trusted(_));
-            let ask = !trusted || relation.ruled;
-            let mut wanted = connection.prepare_cached(&relation.statements.wanted)?;
-            let limit = limit.max(1) as usize;
-            let mut keys = Vec::with_capacity(limit.min(1_024));
-            let mut visit = |row: &Row<'_>| -> Result<ControlFlow<()>, Failure> {
-                let text = bytes(row, 0)?;
-                let ask = ask || row.get::<_, i64>(2)? != LIVE;
-                let there = if !ask && relation.key.is_plain() {
-                    true
-                } else {
-                    let parts = relation.key.parse_stored(text);
-                    match parts.filter(|parts| speakable(&key(text), parts)) {
-                        Some(parts) => !ask || wanted.exists(params_from_iter(&parts))?,
-                        None => false,
-                    }
-                };
-                if there {
-                    if keys.len() == limit {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                    keys.push((key(text), version(row.get(1)?)));
-                }
-                Ok(ControlFlow::Continue(()))
-            };
-            let listed = &relation.statements.listed;
-            let after = after.as_ref().map(stored);
-            let mut statement = connection.prepare_cached(if after.is_some() {
-                &listed.after
-            } else {
-                &listed.first
-            })?;
-            let mut rows = match &after {
-                Some(after) => statement.query(params![Stored(after), -1])?,
-                None => statement.query([-1])?,
-            };
-            let mut end = true;
-            while let Some(row) = rows.next()? {
-                if visit(row)?.is_break() {
-                    end = false;
-                    break;
-                }
-            }
-            Ok(KeyPage { keys, end })
+            list(connection, relation, after.as_ref(), limit.max(1) as usize)
         })
         .await
     }
+}
+
+/// Lists live keys among the next rows of the feed.
+fn list(
+    connection: &Connection,
+    relation: &Resolved,
+    after: Option<&Key>,
+    limit: usize,
+) -> Result<KeyPage, Failure> {
+    let meta = Meta::demand(connection, relation, "list keys")?;
+    // While capture is trusted, a live feed row is a row: only doubts and rules ask the table,
+    // which is a look-up per key.
+    let trusted = matches!(meta.judge(relation).state, CaptureState::Trusted(_));
+    let ask = !trusted || relation.ruled;
+    let mut wanted = connection.prepare_cached(&relation.statements.wanted)?;
+    let mut is_live = |text: &[u8], deleted: i64| -> Result<bool, Failure> {
+        let ask = ask || deleted != LIVE;
+        if deleted == TOMBSTONE || (!ask && relation.key.is_plain()) {
+            return Ok(deleted != TOMBSTONE);
+        }
+        let parts = relation.key.parse_stored(text);
+        Ok(match parts.filter(|parts| speakable(&key(text), parts)) {
+            Some(parts) => !ask || wanted.exists(params_from_iter(&parts))?,
+            None => false,
+        })
+    };
+    let listing = &relation.statements.feed;
+    let after = after.map(stored);
+    let mut statement =
+        connection.prepare_cached(if after.is_some() { &listing.after } else { &listing.first })?;
+    let mut rows = match &after {
+        Some(after) => statement.query(params![Stored(after), -1])?,
+        None => statement.query([-1])?,
+    };
+    let mut keys = Vec::with_capacity(limit.min(1_024));
+    let mut looked = 0;
+    while let Some(row) = rows.next()? {
+        looked += 1;
+        let text = bytes(row, 0)?;
+        if is_live(text, row.get(1)?)? {
+            keys.push((key(text), version(row.get(2)?)));
+        }
+        let full = keys.len() == limit || looked >= limit.saturating_mul(LOOKED_AT_PER_KEY);
+        // What is not UTF-8 sorts elsewhere as a key: no page ends with it.
+        if full && str::from_utf8(text).is_ok() {
+            let place = key(text);
+            return Ok(KeyPage { keys, next: rows.next()?.map(|_| place) });
+        }
+    }
+    Ok(KeyPage { keys, next: None })
 }

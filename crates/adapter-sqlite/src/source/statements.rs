@@ -25,8 +25,6 @@ pub(super) struct Statements {
     pub changes: String,
     /// The feed row of a key.
     pub find: String,
-    /// Feed rows that are no tombstones, by key.
-    pub listed: Paged,
     /// All feed rows, by key.
     pub feed: Paged,
     /// Whether the row of a key is there.
@@ -92,8 +90,12 @@ impl Statements {
                  WHERE o.version > ?1 ORDER BY o.version LIMIT ?2"
             ),
             find: format!("SELECT version, deleted FROM {feed} WHERE key = ?1"),
-            listed: by_key(&feed, "key, version, deleted", &format!("deleted <> {TOMBSTONE}")),
-            feed: by_key(&feed, "key, deleted", "1"),
+            feed: Paged {
+                first: format!("SELECT key, deleted, version FROM {feed} ORDER BY key LIMIT ?1"),
+                after: format!(
+                    "SELECT key, deleted, version FROM {feed} WHERE key > ?1 ORDER BY key LIMIT ?2"
+                ),
+            },
             exists: format!("SELECT 1 FROM {own} WHERE {bound}"),
             wanted: format!("SELECT 1 FROM {own} WHERE {bound}{live}"),
             document: match &selection.source {
@@ -127,13 +129,5 @@ impl Statements {
                  ORDER BY version LIMIT ?2) RETURNING version"
             ),
         }
-    }
-}
-
-fn by_key(feed: &str, columns: &str, condition: &str) -> Paged {
-    let select = format!("SELECT {columns} FROM {feed} WHERE {condition}");
-    Paged {
-        first: format!("{select} ORDER BY key LIMIT ?1"),
-        after: format!("{select} AND key > ?1 ORDER BY key LIMIT ?2"),
     }
 }

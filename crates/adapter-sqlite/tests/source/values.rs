@@ -221,6 +221,39 @@ async fn a_rule_decides_what_is_live_everywhere() {
     assert_eq!((page.missed, page.ghosts), (vec![], vec![]), "the feed knows rows, not rules");
 }
 
+/// A listing looks at so many rows for each key that is asked for, and then goes on from where it
+/// was: over rows that no rule wants, over tombstones, and over keys that are not UTF-8.
+#[tokio::test]
+async fn a_listing_of_few_keys_comes_in_bounded_pages() {
+    let app = App::new(
+        "CREATE TABLE t (id TEXT PRIMARY KEY, live INT);
+         WITH n(i) AS (VALUES (100) UNION ALL SELECT i + 1 FROM n WHERE i < 699)
+         INSERT INTO t SELECT iif(i BETWEEN 130 AND 150, CAST('a' || i || x'FF' AS TEXT), 'a' || i),
+                              i IN (140, 650) FROM n",
+    );
+    let ruled = |rule: Option<&str>| RelationSpec {
+        live_when: rule.map(str::to_owned),
+        ..RelationSpec::of("t")
+    };
+    let source = app.source(ruled(Some("live = 1"))).await;
+    let all = app.source(ruled(None)).await;
+    app.run("DELETE FROM t WHERE id >= 'a200' AND live = 0");
+    let (mut listed, mut places) = (Vec::new(), Vec::new());
+    let mut after = None;
+    while let Some(next) = {
+        let page = source.keys(after.take(), 5).await.expect("a page");
+        listed.extend(page.keys.into_iter().map(|(key, _)| key.to_string()));
+        page.next
+    } {
+        places.push(next.to_string());
+        after = Some(next);
+    }
+    assert_eq!(listed, ["a650"]);
+    assert_eq!(places[..2], ["a151", "a191"], "40 rows at most, and on to what sorts as a key");
+    assert_eq!(places.len(), 14, "{places:?}");
+    assert_eq!(all.keys(Some(key("a199")), 5).await.expect("a page").keys, []);
+}
+
 /// X24: the fingerprint holds what decides how documents look, views included.
 #[tokio::test]
 async fn the_fingerprint_names_what_decides_documents() {

@@ -33,11 +33,11 @@ pub async fn live_keys_are_listed_in_byte_order(source: &dyn SourceUnderTest) {
         loop {
             let page = source.records().keys(after.clone(), limit).await.expect("a page");
             assert!(page.keys.len() <= limit as usize);
-            after = page.keys.last().map(|(key, _)| key.clone()).or(after);
             listed.extend(page.keys);
-            if page.end {
-                break;
-            }
+            let Some(next) = page.next else { break };
+            assert!(after.as_ref() < Some(&next), "a page goes on");
+            assert!(listed.last().is_none_or(|(key, _)| *key <= next), "after what was listed");
+            after = Some(next);
         }
         let keys: Vec<&str> = listed.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, wanted, "limit {limit}");

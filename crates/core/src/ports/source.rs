@@ -154,10 +154,13 @@ pub enum Loaded {
 /// A page of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPage {
-    /// Live keys in strictly rising byte order with their versions.
+    /// Live keys in strictly rising byte order with their versions; perhaps none of those that were
+    /// looked at is live.
     pub keys: Vec<(Key, Version)>,
-    /// Whether the listing ended. A short page is not the end.
-    pub end: bool,
+    /// The key after which the next page begins: none of the keys listed is greater, and it is
+    /// greater than the one that this page began after. None after the last page. A short or empty
+    /// page is not the end.
+    pub next: Option<Key>,
 }
 
 /// The records of one relation, as the projection of one pipeline sees them.
@@ -170,7 +173,8 @@ pub trait Records: Debug + Send + Sync {
     /// shorter than `keys`, and the caller asks for the rest.
     async fn load(&self, keys: &[Key], bytes_max: usize) -> Result<Vec<Loaded>, PortError>;
 
-    /// Live keys after `after` in byte order, without documents, at most `limit`.
+    /// Live keys after `after` in byte order, without documents, at most `limit`. Looks at a bounded
+    /// number of rows, whether they are live or not.
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError>;
 }
 

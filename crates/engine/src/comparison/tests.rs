@@ -110,7 +110,8 @@ fn records(names: &'static [&'static str], witness: &Arc<Witness>) -> MockRecord
         let page: Vec<_> = rest.clone().take(3).copied().collect();
         witness.saw(format!("source {}", page.join("")));
         let keys = page.iter().map(|name| (key(name), Version::new(1))).collect();
-        Ok(KeyPage { keys, end: rest.count() <= 3 })
+        let next = page.last().filter(|_| rest.count() > 3).map(|name| key(name));
+        Ok(KeyPage { keys, next })
     });
     records
 }
@@ -149,11 +150,10 @@ async fn memory_holds_a_page_of_differences_however_sparse_the_sink_is() {
 #[tokio::test]
 async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
     let sink = MemorySink::new();
-    for page in [
-        KeyPage { keys: Vec::new(), end: false },
-        KeyPage { keys: vec![(key("b"), Version::new(1)), (key("a"), Version::new(1))], end: true },
-    ] {
+    let backwards = vec![(key("b"), Version::new(1)), (key("a"), Version::new(1))];
+    for (keys, next) in [(Vec::new(), Some(key("a"))), (backwards, None)] {
         let mut records = MockRecords::new();
+        let page = KeyPage { keys, next };
         records.expect_keys().returning(move |_, _| Ok(page.clone()));
         let mut merge = Merge::new(&sink, &records, RULES, None, 10);
         let error = merge.advance().await.expect_err("neither is a listing");
@@ -168,12 +168,44 @@ async fn a_source_that_lists_a_key_twice_ends_the_comparison() {
     let mut records = MockRecords::new();
     records.expect_keys().returning(|after, _| {
         let keys = vec![(key("b"), Version::new(1)), (key("c"), Version::new(1))];
-        Ok(KeyPage { keys, end: after.is_some() })
+        let next = if after.is_some() { None } else { Some(key("c")) };
+        Ok(KeyPage { keys, next })
     });
     let mut merge = Merge::new(&sink, &records, RULES, None, 10);
     merge.advance().await.expect("the first range is in order");
     let error = merge.advance().await.expect_err("b was listed before");
     assert!(error.chain().contains("byte order"), "{}", error.chain());
+}
+
+/// Pages of the source may be empty: what was looked at is passed, also beyond a range's end.
+#[tokio::test]
+async fn an_empty_page_of_the_source_goes_on_from_where_it_says() {
+    let witness = Arc::new(Witness::default());
+    let sink = Pages(vec!["b", "d", "f"], Arc::clone(&witness));
+    let mut records = MockRecords::new();
+    let asked = Arc::clone(&witness);
+    records.expect_keys().returning(move |after, _| {
+        let after = after.as_ref().map_or("", Key::as_str);
+        asked.saw(format!("source {after}"));
+        let (found, next) = match after {
+            "" => (None, Some("a")),
+            "a" => (Some("b"), Some("c")),
+            "c" => (None, Some("e")),
+            "d" => (Some("f"), Some("f")),
+            _ => (None, None),
+        };
+        let keys = found.into_iter().map(|name| (key(name), Version::new(1))).collect();
+        Ok(KeyPage { keys, next: next.map(key) })
+    });
+    let mut merge = Merge::new(&sink, &records, RULES, None, 10);
+    let mut found = Vec::new();
+    while let Some(differences) = merge.advance().await.expect("ordered") {
+        found.extend(differences);
+    }
+    let keys: String = found.iter().map(|difference| difference.key().as_str()).collect();
+    assert_eq!((keys.as_str(), merge.equal()), ("d", 2));
+    let seen = witness.0.lock().expect("sound").join(", ");
+    assert_eq!(seen, "sink bd, source , source a, source c, sink f, source d, source f");
 }
 
 /// A comparison that was stopped goes on after its place, and finds the rest and nothing twice.
