@@ -90,12 +90,7 @@ impl Statements {
                  WHERE o.version > ?1 ORDER BY o.version LIMIT ?2"
             ),
             find: format!("SELECT version, deleted FROM {feed} WHERE key = ?1"),
-            feed: Paged {
-                first: format!("SELECT key, deleted, version FROM {feed} ORDER BY key LIMIT ?1"),
-                after: format!(
-                    "SELECT key, deleted, version FROM {feed} WHERE key > ?1 ORDER BY key LIMIT ?2"
-                ),
-            },
+            feed: by_key(&feed),
             exists: format!("SELECT 1 FROM {own} WHERE {bound}"),
             wanted: format!("SELECT 1 FROM {own} WHERE {bound}{live}"),
             document: match &selection.source {
@@ -129,5 +124,13 @@ impl Statements {
                  ORDER BY version LIMIT ?2) RETURNING version"
             ),
         }
+    }
+}
+
+fn by_key(feed: &str) -> Paged {
+    let select = format!("SELECT key, deleted, version FROM {feed}");
+    Paged {
+        first: format!("{select} ORDER BY key LIMIT ?1"),
+        after: format!("{select} WHERE key > ?1 ORDER BY key LIMIT ?2"),
     }
 }
