@@ -49,7 +49,7 @@ CREATE TABLE certificate (
     state TEXT NOT NULL
         CHECK (state IN ('never', 'running', 'complete', 'partial', 'stale', 'failed')),
     code TEXT,
-    moment INTEGER,
+    moment TEXT,
     rules INTEGER NOT NULL,
     parked INTEGER NOT NULL,
     unsettled INTEGER NOT NULL,

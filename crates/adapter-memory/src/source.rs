@@ -16,7 +16,7 @@ use truekeep_core::ports::{
     AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,
     FillProgress, KeyPage, Loaded, Numbered, Pulsed, Records, Registration, SourceView,
 };
-use truekeep_core::{Document, Incarnation, Key, Moment, Signature, Value, Version};
+use truekeep_core::{Document, Incarnation, Key, Moment, Place, Signature, Stamp, Value, Version};
 
 mod capture;
 
@@ -109,12 +109,14 @@ impl FeedState {
         }
     }
 
-    fn view(&self, consumer: &Consumer) -> SourceView {
+    fn view(&self, consumer: &Consumer, at: &Place) -> SourceView {
+        let newest = Moment::at(Version::new(self.newest));
         SourceView {
             incarnation: self.incarnation.clone(),
-            newest: Version::new(self.newest),
-            pruned: Version::new(self.pruned),
-            registration: self.consumers.get(&identity(consumer)).copied(),
+            continues: newest.includes(&at.passed),
+            newest,
+            pruned: Moment::at(Version::new(self.pruned)),
+            registration: self.consumers.get(&identity(consumer)).cloned(),
             capture: self.state(),
         }
     }
@@ -246,29 +248,34 @@ impl MemorySource {
 
 #[async_trait]
 impl Feed for MemorySource {
+    async fn view(&self, consumer: &Consumer, at: &Place) -> Result<SourceView, PortError> {
+        Ok(self.lock().feed("look at the feed")?.view(consumer, at))
+    }
+
     async fn changes(
         &self,
         consumer: &Consumer,
-        after: Version,
+        after: &Place,
         limit: u32,
     ) -> Result<ChangePage, PortError> {
         let mut state = self.lock();
         let feed = state.feed("read the feed")?;
-        let mut rows = feed.order.range((Bound::Excluded(after.get()), Bound::Unbounded));
+        let mut rows = feed.order.range(after.passed.next().max(1)..);
         let changes: Vec<Change> = rows
             .by_ref()
             .take(limit.max(1) as usize)
             .map(|(version, key)| Change {
                 key: key.clone(),
                 version: Version::new(*version),
+                stamp: Stamp::new(*version),
                 deleted: feed.rows[key].1,
             })
             .collect();
         let end = rows.next().is_none();
-        let view = feed.view(consumer);
+        let view = feed.view(consumer, after);
         Ok(ChangePage {
-            next: changes.last().map_or(after, |change| change.version),
-            moment: end.then(|| Moment::at(view.newest)),
+            next: changes.last().map_or_else(|| after.clone(), |last| Place::at(last.version)),
+            moment: end.then(|| view.newest.clone()),
             changes,
             end,
             view,
@@ -282,6 +289,7 @@ impl Feed for MemorySource {
             feed.rows.get(key).map(|&(version, deleted)| Change {
                 key: key.clone(),
                 version: Version::new(version),
+                stamp: Stamp::new(version),
                 deleted,
             })
         };
@@ -291,13 +299,13 @@ impl Feed for MemorySource {
     async fn register(
         &self,
         consumer: &Consumer,
-        registration: Registration,
+        registration: &Registration,
     ) -> Result<(), PortError> {
         let mut state = self.lock();
         let feed = state.feed("register a consumer")?;
-        let held = feed.consumers.entry(identity(consumer)).or_insert(registration);
+        let held = feed.consumers.entry(identity(consumer)).or_insert_with(|| registration.clone());
         held.counter = held.counter.max(registration.counter);
-        held.cursor = held.cursor.max(registration.cursor);
+        held.passed = std::mem::take(&mut held.passed).or_later(registration.passed.clone());
         Ok(())
     }
 
@@ -311,7 +319,7 @@ impl Feed for MemorySource {
     async fn prune(&self) -> Result<u64, PortError> {
         let mut state = self.lock();
         let feed = state.feed("prune the feed")?;
-        let Some(passed) = feed.consumers.values().map(|r| r.cursor.get()).min() else {
+        let Some(passed) = feed.consumers.values().map(|r| r.passed.newest().get()).min() else {
             return Ok(0);
         };
         let tombstones: Vec<(u64, Key)> = feed

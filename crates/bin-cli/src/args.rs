@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use truekeep_core::Moment;
 
 /// Keeps derived data true to the database it was derived from.
 #[derive(Debug, Parser)]
@@ -231,9 +232,9 @@ pub struct Coverage {
     /// Complete is not enough if it is older than this, as in "10 s".
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub max_age: Option<Duration>,
-    /// Complete is not enough unless it includes this version.
-    #[arg(long, value_name = "VERSION")]
-    pub token: Option<u64>,
+    /// Complete is not enough unless it includes this moment of the source.
+    #[arg(long, value_name = "MOMENT")]
+    pub token: Option<Moment>,
 }
 
 /// `wait`.
@@ -244,9 +245,9 @@ pub struct Wait {
     /// Gives up after this long, as in "5 min".
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Waits until this version is included; left out: all that is in the source now.
-    #[arg(long, value_name = "VERSION")]
-    pub token: Option<u64>,
+    /// Waits until this moment of the source is included; left out: all that is in it now.
+    #[arg(long, value_name = "MOMENT")]
+    pub token: Option<Moment>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

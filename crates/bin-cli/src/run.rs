@@ -108,7 +108,7 @@ async fn answer(
     let mut covered = Vec::new();
     for pipeline in pipelines {
         let known = Known::read(ledger, &pipeline.name).await?;
-        covered.push(judge(&known, Wanted::default(), Freshness::AsOfCertificate));
+        covered.push(judge(&known, &Wanted::default(), Freshness::AsOfCertificate));
     }
     let coverage = Coverage::of(covered);
     let failed = ended.iter().map(|ended| ended.exit).find(|exit| *exit != Exit::Done);

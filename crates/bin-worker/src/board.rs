@@ -89,7 +89,8 @@ impl Facts {
                 self.condition = Condition::Working;
                 self.delivered += records;
                 self.failed += failed;
-                self.behind = Some(newest.get().saturating_sub(cursor.get()));
+                self.behind =
+                    Some(newest.newest().get().saturating_sub(cursor.passed.newest().get()));
             }
             Happening::Idle => {
                 self.condition = Condition::Working;

@@ -80,7 +80,7 @@ impl Families {
         if let Some(moment) = known.moment() {
             self.moment.get_or_create(labels).set(moment.newest().get());
         }
-        let cursor = known.cursor().get();
+        let cursor = known.cursor().passed.newest().get();
         self.cursor.get_or_create(labels).set(cursor);
         if let Some(behind) = seen.facts.behind {
             self.behind.get_or_create(labels).set(behind);

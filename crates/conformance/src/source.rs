@@ -12,7 +12,8 @@ use truekeep_core::ports::{
     Capture, CaptureState, Change, ChangePage, Consumer, Feed, Loaded, Records, Registration,
 };
 use truekeep_core::{
-    Incarnation, Key, LedgerId, RegistrationCounter, Value, Version, limits::SOURCE_WRITE_ROWS_MAX,
+    Incarnation, Key, LedgerId, Moment, Place, RegistrationCounter, Value, Version,
+    limits::SOURCE_WRITE_ROWS_MAX,
 };
 
 mod audit;
@@ -116,15 +117,15 @@ async fn filled(source: &dyn SourceUnderTest) -> u32 {
     panic!("the fill does not end");
 }
 
-async fn page(source: &dyn SourceUnderTest, after: Version, limit: u32) -> ChangePage {
+async fn page(source: &dyn SourceUnderTest, after: &Place, limit: u32) -> ChangePage {
     source.feed().changes(&consumer("a"), after, limit).await.expect("a page")
 }
 
-/// Everything after a version, in pages of 50; each key at its last appearance.
-async fn everything(source: &dyn SourceUnderTest, mut after: Version) -> BTreeMap<Key, Change> {
-    let mut all = BTreeMap::new();
+/// Everything after a place, in pages of 50; each key at its last appearance.
+async fn everything(source: &dyn SourceUnderTest, after: &Place) -> BTreeMap<Key, Change> {
+    let (mut all, mut after) = (BTreeMap::new(), after.clone());
     loop {
-        let page = page(source, after, 50).await;
+        let page = page(source, &after, 50).await;
         after = page.next;
         all.extend(page.changes.into_iter().map(|change| (change.key.clone(), change)));
         if page.end {
@@ -133,8 +134,15 @@ async fn everything(source: &dyn SourceUnderTest, mut after: Version) -> BTreeMa
     }
 }
 
-async fn newest(source: &dyn SourceUnderTest) -> Version {
-    page(source, Version::new(0), 1).await.view.newest
+/// What the source is at now.
+async fn newest(source: &dyn SourceUnderTest) -> Moment {
+    let view = source.feed().view(&consumer("a"), &Place::START).await;
+    view.expect("a view").newest
+}
+
+/// The place after a moment.
+fn after(moment: Moment) -> Place {
+    Place { passed: moment, ..Place::START }
 }
 
 async fn load(source: &dyn SourceUnderTest, text: &str) -> Option<String> {

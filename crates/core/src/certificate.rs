@@ -105,33 +105,33 @@ pub fn judge(
     now: Timestamp,
 ) -> Certificate {
     let same_rules = before.rules == rules;
-    let vouched = before.moment.filter(|_| same_rules);
+    let held = before.moment.clone();
+    let vouched = held.clone().filter(|_| same_rules);
     let (state, code, moment) = match claim {
         Claim::Begun => match before.state {
             State::Never | State::Running | State::Failed => (State::Running, None, vouched),
             State::Complete | State::Partial if same_rules => {
                 (before.state, before.code.clone(), vouched)
             }
-            State::Complete | State::Partial => {
-                (State::Stale, Some(Code::RULES_CHANGED), before.moment)
-            }
-            State::Stale => (State::Stale, before.code.clone(), before.moment),
+            State::Complete | State::Partial => (State::Stale, Some(Code::RULES_CHANGED), held),
+            State::Stale => (State::Stale, before.code.clone(), held),
         },
         Claim::Broken(code) => match before.state {
             State::Never | State::Running => (State::Running, Some(code.clone()), vouched),
             State::Failed => (State::Failed, Some(code.clone()), vouched),
             State::Complete | State::Partial | State::Stale => {
-                (State::Stale, Some(code.clone()), before.moment)
+                (State::Stale, Some(code.clone()), held)
             }
         },
         Claim::UpTo(_) if tally.unsettled > 0 => match before.state {
             State::Never | State::Running | State::Failed => (State::Running, None, vouched),
             State::Complete | State::Partial | State::Stale => {
-                (before.state, before.code.clone(), before.moment)
+                (before.state, before.code.clone(), held)
             }
         },
         Claim::UpTo(moment) => {
-            let moment = vouched.filter(|held| held.includes(*moment)).unwrap_or(*moment);
+            let moment =
+                vouched.filter(|held| held.includes(moment)).unwrap_or_else(|| moment.clone());
             let state = if tally.parked > 0 { State::Partial } else { State::Complete };
             (state, None, Some(moment))
         }

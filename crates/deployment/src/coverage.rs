@@ -9,15 +9,15 @@ use truekeep_core::certificate::{State, aggregate};
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{CaptureState, Feed};
-use truekeep_core::{Moment, Version};
+use truekeep_core::{Moment, Place};
 
 use crate::status::{Known, word};
 
 /// What is asked beyond completeness.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// The moment includes this version.
-    pub token: Option<Version>,
+    /// The moment includes this one.
+    pub token: Option<Moment>,
     /// What is vouched for is no older than this.
     pub age_max: Option<Duration>,
 }
@@ -45,7 +45,7 @@ pub struct Covered {
     /// Why it is not complete.
     pub code: Option<String>,
     /// The moment that is vouched for.
-    pub moment: Option<u64>,
+    pub moment: Option<String>,
     /// The rules it speaks of.
     pub rules: Option<u64>,
     /// Records that are parked.
@@ -79,22 +79,24 @@ pub enum Freshness {
 }
 
 /// Judges one pipeline by what its ledger knows and, if it was looked up, by its source.
-pub fn judge(known: &Known, wanted: Wanted, freshness: Freshness) -> (Covered, Option<State>) {
+pub fn judge(known: &Known, wanted: &Wanted, freshness: Freshness) -> (Covered, Option<State>) {
     let state = known.state();
     let certificate = known.certificate.as_ref();
     let age = certificate.map(|certificate| match freshness {
         Freshness::Current => Duration::ZERO,
         Freshness::AsOfCertificate => known.now.since(certificate.changed_at),
     });
-    let included = wanted.token.is_none_or(|token| {
-        known.moment().is_some_and(|moment| moment.includes(Moment::at(token)))
-    });
+    let included = wanted
+        .token
+        .as_ref()
+        .is_none_or(|token| known.moment().is_some_and(|moment| moment.includes(token)));
     let fresh = wanted.age_max.is_none_or(|most| age.is_some_and(|age| age <= most));
     let reason = match state {
         None => "the ledger does not know it: no worker has begun".to_owned(),
         Some(State::Complete) if !included => {
-            let reached = known.moment().map_or(0, |moment| moment.newest().get());
-            format!("the moment {reached} does not include {}", wanted.token.unwrap_or_default())
+            let (reached, token) = (known.moment().cloned(), wanted.token.clone());
+            let (reached, token) = (reached.unwrap_or_default(), token.unwrap_or_default());
+            format!("the moment {reached} does not include {token}")
         }
         Some(State::Complete) if !fresh => {
             format!("older than asked: {} s", age.unwrap_or_default().as_secs())
@@ -110,7 +112,7 @@ pub fn judge(known: &Known, wanted: Wanted, freshness: Freshness) -> (Covered, O
         complete: reason.is_empty(),
         state: word(state),
         code: certificate.and_then(|c| c.code.as_ref()).map(Code::to_string),
-        moment: known.moment().map(|moment| moment.newest().get()),
+        moment: known.moment().map(Moment::to_string),
         rules: certificate.map(|certificate| certificate.rules.get()),
         parked: certificate.map_or(0, |certificate| certificate.parked),
         age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
@@ -133,7 +135,7 @@ fn counts(known: &Known) -> String {
 }
 
 /// Whether the certificate is too old as it stands, so that the source has to be asked.
-pub fn needs_source(known: &Known, wanted: Wanted) -> bool {
+pub fn needs_source(known: &Known, wanted: &Wanted) -> bool {
     let aged = |most: Duration| {
         let certificate = known.certificate.as_ref();
         certificate.is_some_and(|certificate| known.now.since(certificate.changed_at) > most)
@@ -152,7 +154,8 @@ pub async fn freshness(known: &Known, feed: &dyn Feed) -> Result<Freshness, Port
     else {
         return Ok(Freshness::AsOfCertificate);
     };
-    let page = feed.changes(&consumer, moment.newest(), 1).await?;
+    let place = Place { passed: moment.clone(), ..Place::START };
+    let page = feed.changes(&consumer, &place, 1).await?;
     let idle = page.changes.is_empty() && page.end && page.moment.is_some();
     let trusted = matches!(page.view.capture, CaptureState::Trusted(_));
     // Another source, or one that went back, may have nothing new either.

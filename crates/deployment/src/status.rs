@@ -14,7 +14,7 @@ use truekeep_core::ports::{
 };
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::retry::RetryPolicy;
-use truekeep_core::{LedgerId, Moment, PipelineName, ScopeId, Timestamp, Version, limits};
+use truekeep_core::{LedgerId, Moment, PipelineName, Place, ScopeId, Timestamp, limits};
 
 /// The four ports of one ledger.
 #[derive(Debug, Clone)]
@@ -92,8 +92,8 @@ impl Known {
     }
 
     /// The moment that the certificate vouches for.
-    pub fn moment(&self) -> Option<Moment> {
-        self.certificate.as_ref().and_then(|certificate| certificate.moment)
+    pub fn moment(&self) -> Option<&Moment> {
+        self.certificate.as_ref().and_then(|certificate| certificate.moment.as_ref())
     }
 
     /// Who we are in the source and in the sink, once the pipeline was announced.
@@ -102,11 +102,12 @@ impl Known {
         Some(Consumer { ledger: self.ledger.clone(), pipeline })
     }
 
-    /// Everything at or below it was delivered under the rules in force, or is an item.
-    pub fn cursor(&self) -> Version {
+    /// Every change before it was delivered under the rules in force, or is an item.
+    pub fn cursor(&self) -> Place {
         let rules = self.record.as_ref().map(|record| record.rules.number);
         let tail = self.phase.as_ref().and_then(Phase::tail);
-        tail.filter(|tail| Some(tail.rules) == rules).map_or(Version::new(0), |tail| tail.cursor)
+        let tail = tail.filter(|tail| Some(tail.rules) == rules);
+        tail.map_or(Place::START, |tail| tail.cursor.clone())
     }
 
     /// The lease, if somebody holds it now. `ttl` is the longest that a lease may run.
@@ -132,7 +133,7 @@ pub struct PipelineStatus {
     /// Why it is not complete.
     pub code: Option<String>,
     /// The moment that is vouched for.
-    pub moment: Option<u64>,
+    pub moment: Option<String>,
     /// When the certificate last changed, by the ledger's clock.
     pub changed_at: Option<String>,
     /// Records that are parked.
@@ -145,8 +146,8 @@ pub struct PipelineStatus {
     pub delivered: u64,
     /// Where the run is: `opening`, `tailing`, `halted`.
     pub phase: Option<&'static str>,
-    /// Everything at or below it was delivered.
-    pub cursor: u64,
+    /// Every change before this place was delivered.
+    pub cursor: String,
     /// What ails the run.
     pub health: Option<Health>,
     /// Who holds the lease.
@@ -196,14 +197,14 @@ impl PipelineStatus {
             pipeline: known.scope.pipeline().to_string(),
             state: word(known.state()),
             code: of_certificate.or(halted).map(Code::to_string),
-            moment: known.moment().map(|moment| moment.newest().get()),
+            moment: known.moment().map(Moment::to_string),
             changed_at: certificate.map(|certificate| certificate.changed_at.to_string()),
             parked: certificate.map_or(0, |certificate| certificate.parked),
             unsettled: certificate.map_or(0, |certificate| certificate.unsettled),
             rules: known.record.as_ref().map(|record| record.rules.number.get()),
             delivered: known.run.as_ref().map_or(0, |run| run.delivered),
             phase: known.phase.as_ref().map(Phase::name),
-            cursor: known.cursor().get(),
+            cursor: known.cursor().to_string(),
             health: health.and_then(|health| {
                 Some(Health {
                     code: health.code.as_ref()?.to_string(),
@@ -242,14 +243,14 @@ pub fn due(known: &Known, page_rows: u32) -> String {
             "look whether source, sink and ledger belong together".to_owned()
         }
         Due::Now(Command::Register(registration)) => {
-            format!("tell the source that everything up to {} was consumed", registration.cursor)
+            format!("tell the source that everything up to {} was consumed", registration.passed)
         }
         Due::Now(Command::Arm) => "mark the next page as one that may kill a worker".to_owned(),
         Due::Now(Command::Deliver { after, rows_max }) => {
-            format!("deliver at most {rows_max} changes after version {after}, once there are any")
+            format!("deliver at most {rows_max} changes after {after}, once there are any")
         }
         Due::Now(Command::Isolate { after }) => {
-            format!("park the record after version {after}: it killed too many workers")
+            format!("park the record after {after}: it killed too many workers")
         }
     }
 }

@@ -16,7 +16,7 @@ use truekeep_core::{LeaseToken, LedgerId};
 use crate::commit::from_json;
 use crate::keeper::Grip;
 use crate::observer::Happening;
-use crate::scope::{Held, Runner};
+use crate::scope::{Batches, Held, Runner};
 use crate::turn::Turn;
 
 impl Runner {
@@ -101,6 +101,7 @@ impl Runner {
             tally: pulse.tally,
             said: (pulse.now, self.ports.clock.monotonic()),
             reader: None,
+            batches: Batches::default(),
             rows: self.settings.page_rows,
             items_checked: None,
             claimed: Vec::new(),

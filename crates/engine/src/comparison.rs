@@ -9,7 +9,7 @@ use truekeep_core::code::Code;
 use truekeep_core::compare::{Compare, Difference, Next, OutOfOrder, Side};
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Feed, ItemState, Items, Listing, Records, Sink};
-use truekeep_core::{Key, Rank, RulesNumber, ScopeId, Version};
+use truekeep_core::{Key, Place, Rank, RulesNumber, ScopeId};
 
 use pending::Pending;
 
@@ -20,9 +20,9 @@ pub struct Sides<'p> {
     pub scope: ScopeId,
     /// The rules in force.
     pub rules: RulesNumber,
-    /// Everything at or below it was delivered under these rules, or is an item. Read before the
+    /// Every change before it was delivered under these rules, or is an item. Read before the
     /// comparison begins.
-    pub cursor: Version,
+    pub cursor: Place,
     /// The feed.
     pub feed: &'p dyn Feed,
     /// The records.
@@ -108,25 +108,21 @@ impl<'p> Comparison<'p> {
         stretch: &mut Stretch,
     ) -> Result<(), PortError> {
         let sides = &self.sides;
-        let orphans: Vec<Key> = differences
-            .iter()
-            .filter(|difference| matches!(difference, Difference::Orphan(..)))
-            .map(|difference| difference.key().clone())
-            .collect();
-        let rows = if orphans.is_empty() { Vec::new() } else { sides.feed.find(&orphans).await? };
+        let keys: Vec<Key> = differences.iter().map(|found| found.key().clone()).collect();
+        let rows = if keys.is_empty() { Vec::new() } else { sides.feed.find(&keys).await? };
         let mut rows = rows.into_iter();
         for difference in differences {
+            let row = rows.next().flatten();
             let wanted = match &difference {
                 Difference::Missing(_, wanted)
                 | Difference::Stale(_, wanted, _)
                 | Difference::Ahead(_, wanted, _) => Some(*wanted),
-                Difference::Orphan(..) => rows
-                    .next()
-                    .flatten()
-                    .map(|row| Rank { rules: sides.rules, version: row.version }),
+                Difference::Orphan(..) => {
+                    row.as_ref().map(|row| Rank { rules: sides.rules, version: row.version })
+                }
             };
             let ahead = matches!(difference, Difference::Ahead(..));
-            if wanted.is_some_and(|wanted| wanted.version > sides.cursor) && !ahead {
+            if row.is_some_and(|row| !sides.cursor.covers(row.stamp)) && !ahead {
                 stretch.in_flight += 1;
                 continue;
             }

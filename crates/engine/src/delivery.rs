@@ -7,7 +7,9 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
     Batch, Body, Clock, Confirmation, Delivery, Feed, Mark, Outcome, Receipt, Sink,
 };
-use truekeep_core::{Key, Rank, RulesNumber};
+use truekeep_core::{Key, MarkNumber, Rank, RulesNumber};
+
+use crate::scope::Batches;
 
 /// What became of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,15 +30,16 @@ pub(crate) enum Fate {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub fates: Vec<Fate>,
-    /// Whether the sink took a batch, and with it the mark.
-    pub marked: bool,
+    /// The newest batch that the sink took.
+    pub mark: Option<MarkNumber>,
 }
 
-/// Sends batches under one mark, while the lease is ours.
+/// Sends batches, while the lease is ours.
 pub(crate) struct Courier<'a> {
     pub sink: &'a dyn Sink,
     pub feed: &'a dyn Feed,
     pub clock: &'a dyn Clock,
+    /// What the batches carry; its number is the newest that is confirmed.
     pub mark: Mark,
     pub batch_bytes: usize,
     /// Whether the lease is still ours: asked before each batch.
@@ -51,16 +54,20 @@ impl Courier<'_> {
     /// # Errors
     /// What concerns the sink as a whole. What was sent before may have landed: a repeat is
     /// harmless.
-    pub async fn deliver(&self, deliveries: Vec<Delivery>) -> Result<Sent, PortError> {
+    pub async fn deliver(
+        &self,
+        deliveries: Vec<Delivery>,
+        batches: &mut Batches,
+    ) -> Result<Sent, PortError> {
         let mut sent = Sent::default();
         // A stack of what is still to be sent, the front on top; a batch that is refused whole
         // comes back as its two halves.
-        let mut waiting = batches(deliveries, self.batch_bytes);
+        let mut waiting = cut(deliveries, self.batch_bytes);
         waiting.reverse();
         while let Some(batch) = waiting.pop() {
-            match self.send(&batch).await {
+            match self.send(&batch, batches).await {
                 Ok(fates) => {
-                    sent.marked = true;
+                    sent.mark = Some(batches.taken);
                     sent.fates.extend(fates);
                 }
                 Err(error) if error.class == FailureClass::Terminal && batch.len() > 1 => {
@@ -78,14 +85,22 @@ impl Courier<'_> {
         Ok(sent)
     }
 
-    async fn send(&self, deliveries: &[Delivery]) -> Result<Vec<Fate>, PortError> {
+    async fn send(
+        &self,
+        deliveries: &[Delivery],
+        batches: &mut Batches,
+    ) -> Result<Vec<Fate>, PortError> {
         const OPERATION: &str = "send a batch";
         if !(self.ours)() {
             return Err(PortError::new(OPERATION, FailureClass::Fenced, Code::LEASE_HELD)
                 .detail("the lease ended before the batch was sent"));
         }
-        let batch = Batch { mark: self.mark.clone(), deliveries: deliveries.to_vec() };
+        let number = batches.number(self.mark.number);
+        let mark = Mark { number, ..self.mark.clone() };
+        let follows = batches.taken;
+        let batch = Batch { mark, follows, deliveries: deliveries.to_vec() };
         let applied = self.sink.apply(batch).await?;
+        batches.taken = number;
         if applied.outcomes.len() != deliveries.len() {
             return Err(PortError::new(OPERATION, FailureClass::Unknown, Code::UNEXPECTED)
                 .detail("the sink did not answer for each record"));
@@ -144,8 +159,8 @@ fn outdone_fate(found: Rank, rules: RulesNumber, feed_knows: bool) -> Fate {
 }
 
 /// Cuts deliveries into batches of at most so many bytes of documents; one record is never cut.
-fn batches(deliveries: Vec<Delivery>, bytes_max: usize) -> Vec<Vec<Delivery>> {
-    let mut cut = Vec::new();
+fn cut(deliveries: Vec<Delivery>, bytes_max: usize) -> Vec<Vec<Delivery>> {
+    let mut whole = Vec::new();
     let (mut batch, mut bytes) = (Vec::new(), 0usize);
     for delivery in deliveries {
         let size = match &delivery.body {
@@ -153,16 +168,16 @@ fn batches(deliveries: Vec<Delivery>, bytes_max: usize) -> Vec<Vec<Delivery>> {
             Body::Delete => 0,
         };
         if !batch.is_empty() && bytes.saturating_add(size) > bytes_max {
-            cut.push(std::mem::take(&mut batch));
+            whole.push(std::mem::take(&mut batch));
             bytes = 0;
         }
         bytes = bytes.saturating_add(size);
         batch.push(delivery);
     }
     if !batch.is_empty() {
-        cut.push(batch);
+        whole.push(batch);
     }
-    cut
+    whole
 }
 
 #[cfg(test)]

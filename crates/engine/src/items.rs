@@ -9,7 +9,7 @@ use truekeep_core::failure::PortError;
 use truekeep_core::follow::{Delivered, Observation};
 use truekeep_core::limits;
 use truekeep_core::ports::{Change, Item, ItemKind};
-use truekeep_core::{Key, Version};
+use truekeep_core::{Key, Stamp, Version};
 
 use crate::perform::{Performed, Setback, Shipment, merge, tail_of};
 use crate::scope::{Held, Runner};
@@ -83,5 +83,10 @@ impl Runner {
 
 /// What an item wants, where the feed has no row for its key any more.
 fn as_change(item: &Item) -> Change {
-    Change { key: item.key.clone(), version: item.version, deleted: item.kind == ItemKind::Delete }
+    Change {
+        key: item.key.clone(),
+        version: item.version,
+        stamp: Stamp::default(),
+        deleted: item.kind == ItemKind::Delete,
+    }
 }

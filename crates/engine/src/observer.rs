@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use truekeep_core::code::Code;
-use truekeep_core::{Fence, HolderId, ScopeId, Timestamp, Version};
+use truekeep_core::{Fence, HolderId, Moment, Place, ScopeId, Timestamp};
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ pub enum Happening {
         /// How many of them failed and are items now.
         failed: u64,
         /// The place in the feed.
-        cursor: Version,
-        /// The newest version of the feed.
-        newest: Version,
+        cursor: Place,
+        /// The source as it was seen.
+        newest: Moment,
     },
     /// Nothing is due.
     Idle,

@@ -10,7 +10,7 @@ use truekeep_core::limits;
 use truekeep_core::ports::{
     Body, Change, ChangePage, Delivery, ItemKind, Loaded, Mark, RunHealth, Settle,
 };
-use truekeep_core::{Attempt, Rank, Version};
+use truekeep_core::{Attempt, Moment, Place, Rank};
 
 use crate::delivery::{Courier, Fate, Sent};
 use crate::read_ahead::{Part, ReadAhead, Reading};
@@ -23,7 +23,7 @@ pub(crate) struct Performed {
     pub records: u64,
     pub failed: u64,
     /// The newest version of the feed, when the feed was read.
-    pub newest: Option<Version>,
+    pub newest: Option<Moment>,
     /// What the run says of its health with it.
     pub health: RunHealth,
     /// Whether the feed has more to come that this read could not reach.
@@ -72,7 +72,7 @@ impl Runner {
             Command::Register(registration) => {
                 // F2: what was read ahead speaks of the acknowledgement before.
                 held.reader = None;
-                self.pipeline.feed.register(&held.terms.consumer, registration).await?;
+                self.pipeline.feed.register(&held.terms.consumer, &registration).await?;
                 self.prune().await;
                 Performed::fact(Observation::Registered(registration))
             }
@@ -108,28 +108,29 @@ impl Runner {
         held.reader = None;
         self.pipeline.sink.prepare().await?;
         let mark = self.pipeline.sink.mark().await?;
-        let none = Version::new(u64::MAX);
-        let page = self.pipeline.feed.changes(&held.terms.consumer, none, 1).await?;
-        let newest = Some(page.view.newest);
-        let seen = Observation::Opened(Opened { view: page.view, mark });
+        held.batches.taken = mark.as_ref().map(|mark| mark.number).unwrap_or_default();
+        let at = held.cursor().cloned().unwrap_or_default();
+        let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
+        let newest = Some(view.newest.clone());
+        let seen = Observation::Opened(Opened { view, mark });
         Ok(Performed { newest, ..Performed::fact(seen) })
     }
 
     async fn page(
         &self,
         held: &mut Held,
-        after: Version,
+        after: Place,
         rows_max: u32,
     ) -> Result<Performed, PortError> {
         // The search for a killer sets a bound; else the page adapts.
         let probing = tail_of(held)?.probe.is_some();
         let rows = if probing { rows_max } else { held.rows };
         let mut reader = match held.reader.take() {
-            Some(reader) if reader.continues(after) => {
+            Some(reader) if reader.continues(&after) => {
                 reader.resize(rows);
                 reader
             }
-            Some(_) | None => ReadAhead::begin(self.reading(held), after, rows),
+            Some(_) | None => ReadAhead::begin(self.reading(held), after.clone(), rows),
         };
         let tail = tail_of(held)?.clone();
         let head = match reader.part().await? {
@@ -170,14 +171,14 @@ impl Runner {
         let failed = delivered.failed.len() as u64;
         let ChangePage { next, end, moment, view, .. } = head;
         let more = !end || moment.is_none();
-        let newest = Some(view.newest);
+        let newest = Some(view.newest.clone());
         let seen = Observation::Page(PageSeen { next, moment, view, delivered });
         Ok(Performed { records, failed, newest, more, ..Performed::fact(seen) })
     }
 
-    async fn isolate(&self, held: &mut Held, after: Version) -> Result<Performed, PortError> {
+    async fn isolate(&self, held: &mut Held, after: Place) -> Result<Performed, PortError> {
         held.reader = None;
-        let page = self.pipeline.feed.changes(&held.terms.consumer, after, 1).await?;
+        let page = self.pipeline.feed.changes(&held.terms.consumer, &after, 1).await?;
         let row = page.changes.into_iter().next().map(|change| {
             let mut shipment = Shipment::default();
             let reason = "workers died each time while they delivered it".to_owned();
@@ -203,7 +204,7 @@ impl Runner {
     /// Sends a shipment and sorts what became of it.
     pub(crate) async fn ship(
         &self,
-        held: &Held,
+        held: &mut Held,
         tail: &Tail,
         shipment: Shipment,
         with_items: bool,
@@ -217,9 +218,10 @@ impl Runner {
             pipeline: held.terms.consumer.pipeline.clone(),
             rules: held.terms.rules,
             fence: held.lease.fence,
-            number: tail.mark.next(),
+            number: tail.mark,
         };
-        let ours = || held.grip.holds();
+        let (grip, batches) = (&held.grip, &mut held.batches);
+        let ours = || grip.holds();
         let courier = Courier {
             sink: self.pipeline.sink.as_ref(),
             feed: self.pipeline.feed.as_ref(),
@@ -229,8 +231,8 @@ impl Runner {
             ours: &ours,
             pending_poll: self.settings.poll_every,
         };
-        let Sent { fates, marked } = courier.deliver(deliveries).await?;
-        let mut delivered = Delivered { sent: marked, ..Delivered::default() };
+        let Sent { fates, mark } = courier.deliver(deliveries, batches).await?;
+        let mut delivered = Delivered { mark, ..Delivered::default() };
         for (((key, version, kind), attempts), fate) in names.into_iter().zip(attempts).zip(fates) {
             let mut fail = |retryable, code, reason, key| {
                 let draw = self.ports.entropy.draw();
@@ -316,7 +318,7 @@ impl Shipment {
 pub(crate) fn merge(into: &mut Delivered, part: Delivered) {
     into.settled.extend(part.settled);
     into.failed.extend(part.failed);
-    into.sent |= part.sent;
+    into.mark = into.mark.max(part.mark);
     into.ahead = part.ahead.or(into.ahead.take());
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Change, ChangePage, Consumer, Feed, Loaded, Records};
-use truekeep_core::{Key, Version};
+use truekeep_core::{Key, Place};
 
 /// A part of a page.
 #[derive(Debug)]
@@ -56,30 +56,31 @@ pub(crate) struct ReadAhead {
     parts: mpsc::Receiver<Result<Part, PortError>>,
     task: JoinHandle<()>,
     rows: Arc<AtomicU32>,
-    next: Version,
+    next: Place,
 }
 
 impl ReadAhead {
     /// Begins to read after a place. Reads on by itself until the end of the feed, one batch ahead
     /// of what was taken.
-    pub fn begin(reading: Reading, after: Version, rows: u32) -> Self {
+    pub fn begin(reading: Reading, after: Place, rows: u32) -> Self {
         // Two: the end of this page and the head of the next, so that the next is loaded while the
         // sink works.
         let (sender, parts) = mpsc::channel(2);
         let rows = Arc::new(AtomicU32::new(rows));
         let shared = Arc::clone(&rows);
+        let next = after.clone();
         let task = tokio::spawn(async move {
             if let Err(error) = read_on(&reading, after, &shared, &sender).await {
                 // Nobody listens any more: the reader was dropped.
                 let _ = sender.send(Err(error)).await;
             }
         });
-        Self { parts, task, rows, next: after }
+        Self { parts, task, rows, next }
     }
 
     /// Whether the next page begins after this place.
-    pub fn continues(&self, after: Version) -> bool {
-        self.next == after
+    pub fn continues(&self, after: &Place) -> bool {
+        self.next == *after
     }
 
     /// Changes how many rows the pages that are not read yet have at most.
@@ -91,7 +92,7 @@ impl ReadAhead {
     pub async fn part(&mut self) -> Result<Option<Part>, PortError> {
         let part = self.parts.recv().await.transpose()?;
         if let Some(Part::Head(head)) = &part {
-            self.next = head.next;
+            self.next = head.next.clone();
         }
         Ok(part)
     }
@@ -105,16 +106,16 @@ impl Drop for ReadAhead {
 
 async fn read_on(
     reading: &Reading,
-    mut after: Version,
+    mut after: Place,
     rows: &AtomicU32,
     parts: &mpsc::Sender<Result<Part, PortError>>,
 ) -> Result<(), PortError> {
     loop {
         let limit = rows.load(Ordering::Relaxed);
-        let mut page = reading.feed.changes(&reading.consumer, after, limit).await?;
+        let mut page = reading.feed.changes(&reading.consumer, &after, limit).await?;
         let changes = std::mem::take(&mut page.changes);
         let end = page.end || page.next == after;
-        after = page.next;
+        after = page.next.clone();
         if parts.send(Ok(Part::Head(page))).await.is_err() {
             return Ok(());
         }

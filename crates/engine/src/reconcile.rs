@@ -17,7 +17,7 @@ use truekeep_core::ports::{
 };
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::reconcile::{Command, Found, Observation, Reconcile, Stored, Terms};
-use truekeep_core::{Key, Rank, RunId, RunVersion, Timestamp, Version};
+use truekeep_core::{Key, Rank, RunId, RunVersion, Stamp, Timestamp};
 
 use crate::commit::{self, settle};
 use crate::comparison::{Comparison, Drift, Sides, Stretch};
@@ -89,19 +89,18 @@ impl Runner {
         command: Command,
     ) -> Result<Observation, PortError> {
         // What capture did not see is no ground to repair or to delete on.
-        let end = Version::new(u64::MAX);
-        let page = self.pipeline.feed.changes(&held.terms.consumer, end, 1).await?;
-        if !matches!(page.view.capture, CaptureState::Trusted(_)) {
-            return Ok(Observation::Looked(page.view.capture));
+        let at = held.cursor().cloned().unwrap_or_default();
+        let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
+        if !matches!(view.capture, CaptureState::Trusted(_)) {
+            return Ok(Observation::Looked(view.capture));
         }
         match command {
-            Command::Look => Ok(Observation::Looked(page.view.capture)),
+            Command::Look => Ok(Observation::Looked(view.capture)),
             Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
             Command::Compare { after, park } => self.compare(held, after, park).await,
             Command::Purge { after, orphans_max } => self.purge(held, after, orphans_max).await,
             Command::Await { numbered } => {
-                let reached = held.cursor().is_some_and(|cursor| cursor >= numbered);
-                Ok(Observation::Awaited { reached })
+                Ok(Observation::Awaited { reached: at.covers(numbered) })
             }
         }
     }
@@ -121,7 +120,7 @@ impl Runner {
         Sides {
             scope: held.scope.clone(),
             rules: held.terms.rules,
-            cursor: held.cursor().unwrap_or_default(),
+            cursor: held.cursor().cloned().unwrap_or_default(),
             feed: self.pipeline.feed.as_ref(),
             records: self.pipeline.records.as_ref(),
             sink: self.pipeline.sink.as_ref(),
@@ -169,7 +168,7 @@ impl Runner {
 
     async fn purge(
         &self,
-        held: &Held,
+        held: &mut Held,
         after: Option<Key>,
         orphans_max: u64,
     ) -> Result<Observation, PortError> {
@@ -204,17 +203,18 @@ impl Runner {
         for (key, rank) in orphans.into_iter().filter(|(key, _)| foreign.contains(key)) {
             shipment.remove(key, rank);
         }
-        let (delivered, sent) = self.ship(held, &tail_of(held)?.clone(), shipment, false).await?;
+        let tail = tail_of(held)?.clone();
+        let (delivered, sent) = self.ship(held, &tail, shipment, false).await?;
         let refused = delivered.failed.len() as u64 + u64::from(delivered.ahead.is_some());
         Ok(purged(buried, sent.saturating_sub(refused), refused, false, numbered))
     }
 
     /// Numbers keys, in transactions of the size that the source is promised.
-    async fn number(&self, keys: &[Key]) -> Result<(Option<Version>, Vec<Key>), PortError> {
+    async fn number(&self, keys: &[Key]) -> Result<(Option<Stamp>, Vec<Key>), PortError> {
         let (mut newest, mut foreign) = (None, Vec::new());
         for keys in keys.chunks(limits::SOURCE_WRITE_ROWS_MAX as usize) {
             let numbered = self.pipeline.capture.number(keys).await?;
-            newest = newest.max(numbered.newest);
+            newest = numbered.newest.or(newest);
             foreign.extend(numbered.foreign);
         }
         Ok((newest, foreign))

@@ -9,7 +9,9 @@ use truekeep_core::code::Code;
 use truekeep_core::follow::{Observation, Phase, Terms};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{Clock, Item, ProcedureKind, Pulsed, Registration, RunHealth};
-use truekeep_core::{Attempt, LeaseToken, RunId, RunVersion, ScopeId, Timestamp, Version};
+use truekeep_core::{
+    Attempt, LeaseToken, MarkNumber, Place, RunId, RunVersion, ScopeId, Timestamp,
+};
 
 use crate::keeper::{Grip, Keeper};
 use crate::observer::{Happening, Observer};
@@ -39,6 +41,7 @@ pub(crate) struct Held {
     /// When the ledger last said what time it is: its time, and ours.
     pub said: (Timestamp, Duration),
     pub reader: Option<ReadAhead>,
+    pub batches: Batches,
     /// Rows of the next page: adapts to how long pages take.
     pub rows: u32,
     /// When the next item is due, if that was looked up since items last moved.
@@ -50,6 +53,23 @@ pub(crate) struct Held {
     pub beside: Option<Beside>,
     /// Whether the next turn is the feed's even if items are due.
     pub feeds_turn: bool,
+}
+
+/// What this holder knows of the batches that the sink was sent, between two checkpoints.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Batches {
+    /// The newest number that was given to one.
+    pub sent: MarkNumber,
+    /// The newest that the sink is known to hold.
+    pub taken: MarkNumber,
+}
+
+impl Batches {
+    /// The number of the next batch, after a checkpoint at `confirmed`: no number is given twice.
+    pub fn number(&mut self, confirmed: MarkNumber) -> MarkNumber {
+        self.sent = confirmed.turn_after().max(self.sent.next());
+        self.sent
+    }
 }
 
 impl Held {
@@ -72,8 +92,8 @@ impl Held {
         if said.is_empty() { meaning() } else { said.clone() }
     }
 
-    pub fn cursor(&self) -> Option<Version> {
-        self.phase.tail().map(|tail| tail.cursor)
+    pub fn cursor(&self) -> Option<&Place> {
+        self.phase.tail().map(|tail| &tail.cursor)
     }
 }
 
@@ -181,12 +201,12 @@ impl Runner {
     async fn acknowledge(&self, held: &mut Held) {
         let Phase::Tailing(tailing) = &held.phase else { return };
         let tail = &tailing.tail;
-        if tail.registered.cursor >= tail.cursor || held.took_over.is_some() {
+        if tail.registered.passed.includes(&tail.cursor.passed) || held.took_over.is_some() {
             return;
         }
         let counter = tail.registered.counter.next();
-        let registration = Registration { counter, cursor: tail.cursor };
-        if self.pipeline.feed.register(&held.terms.consumer, registration).await.is_ok() {
+        let registration = Registration { counter, passed: tail.cursor.passed.clone() };
+        if self.pipeline.feed.register(&held.terms.consumer, &registration).await.is_ok() {
             let told = Performed::fact(Observation::Registered(registration));
             if let Err(error) = self.conclude(held, told.ailing(held.health.clone())).await {
                 tracing::warn!(code = %error.code, error = error.chain(), "acknowledge");

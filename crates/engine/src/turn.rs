@@ -10,7 +10,7 @@ use truekeep_core::follow::{Follow, Observation, Phase};
 use truekeep_core::guard::Lost;
 use truekeep_core::ports::{Committed, Pulse};
 use truekeep_core::procedure::{Due, Procedure};
-use truekeep_core::{HolderId, Timestamp, Version, limits};
+use truekeep_core::{HolderId, Timestamp, limits};
 
 use crate::commit::{Checkpoint, from_json};
 use crate::observer::Happening;
@@ -49,13 +49,13 @@ impl Runner {
     /// One turn under a lease that is ours.
     pub(crate) async fn turn(&mut self) -> Turn {
         let Some(mut held) = self.held.take() else { return Turn::ClaimLost };
-        let before = held.cursor();
+        let before = held.cursor().cloned();
         let turn = match self.turn_of(&mut held).await {
             Err(Setback::Lost(lost)) => self.reload(&mut held, lost).await,
             Err(Setback::Trouble(error)) => Err(error),
             Ok(turn) => Ok(turn),
         };
-        if held.cursor() != before || matches!(turn, Ok(Turn::NotDue)) {
+        if held.cursor() != before.as_ref() || matches!(turn, Ok(Turn::NotDue)) {
             self.failures = 0;
         }
         self.held = Some(held);
@@ -168,8 +168,8 @@ impl Runner {
         };
         held.took_over = None;
         if records + failed > 0 {
-            let cursor = held.phase.tail().map_or(Version::new(0), |tail| tail.cursor);
-            let newest = newest.unwrap_or(cursor);
+            let cursor = held.cursor().cloned().unwrap_or_default();
+            let newest = newest.unwrap_or_else(|| cursor.passed.clone());
             self.happened(&Happening::Delivered { records, failed, cursor, newest });
         } else if turn == Turn::NotDue && newest.is_some() {
             // Only the feed says that nothing is due.

@@ -114,7 +114,7 @@ impl Sink for MemorySink {
 
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
         let mut state = self.state();
-        let mark = Mark::after(state.mark.as_ref(), &batch.mark)?;
+        let mark = Mark::after(state.mark.as_ref(), &batch.mark, batch.follows)?;
         let receipt = Receipt(mark.number.get());
         state.mark = Some(mark);
         let outcomes =

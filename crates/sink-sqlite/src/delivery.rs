@@ -106,7 +106,7 @@ impl Mirror {
     /// Whether the sender may write, and the mark that its batch leaves.
     fn admit(&self, transaction: &Transaction<'_>, batch: &Batch) -> Result<StoredMark, Failure> {
         let held = self.stored(transaction)?;
-        let mark = Mark::after(held.as_ref().map(|held| &held.mark), &batch.mark);
+        let mark = Mark::after(held.as_ref().map(|held| &held.mark), &batch.mark, batch.follows);
         let mark = mark.map_err(PortError::from)?;
         let holds_records = held.is_some_and(|held| held.holds_records);
         if holds_records && !self.holds_any(transaction, &self.sql.any_record)? {

@@ -36,6 +36,7 @@ fn batch(number: u64) -> Batch {
         .chain((deleted..deleted + 20).map(|key| (key, Body::Delete)))
         .collect();
     Batch {
+        follows: MarkNumber::new(0),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),

@@ -51,6 +51,7 @@ fn batch(number: u64, names: &[&str]) -> Batch {
     let names: Arc<[Box<str>]> = names.iter().map(|name| (*name).into()).collect();
     let values = vec![Value::Text(number.to_string().into()); names.len()];
     Batch {
+        follows: MarkNumber::new(0),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),

@@ -22,7 +22,7 @@ fn batch(number: u64, deliveries: Vec<Delivery>) -> Batch {
         fence: Fence::new(1),
         number: MarkNumber::new(number),
     };
-    Batch { mark, deliveries }
+    Batch { mark, follows: MarkNumber::new(0), deliveries }
 }
 
 fn delivery(key: u64, version: u64, body: Body) -> Delivery {

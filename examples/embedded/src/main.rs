@@ -5,7 +5,7 @@ use std::{error::Error, io::Write, sync::Arc, time::Duration};
 use truekeep::coverage::{Freshness, Wanted, judge};
 use truekeep::wiring::{Purpose, open_ledger, open_source};
 use truekeep::{Config, status::Known, worker::Workshop};
-use truekeep_core::Version;
+use truekeep_core::{Moment, Version};
 use truekeep_engine::{Silent, Stopper};
 
 const CONFIG: &str = r#"
@@ -42,10 +42,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let token = write.query_row("SELECT newest FROM truekeep_counter_notes", [], |r| r.get(0))?;
     write.commit()?;
     // Read your writes: wait until the certificate covers the token.
-    let wanted = Wanted { token: Some(Version::new(token)), age_max: None };
+    let wanted = Wanted { token: Some(Moment::at(Version::new(token))), age_max: None };
     let covered = loop {
         let known = Known::read(&ledger, &notes.name).await?;
-        match judge(&known, wanted, Freshness::AsOfCertificate) {
+        match judge(&known, &wanted, Freshness::AsOfCertificate) {
             (covered, _) if covered.complete => break covered,
             _ => tokio::time::sleep(Duration::from_millis(10)).await,
         }

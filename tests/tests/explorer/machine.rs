@@ -16,7 +16,7 @@ use truekeep_core::ports::{
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::retry::{Jitter, RetryPolicy};
 use truekeep_core::{
-    Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, MarkNumber, Moment,
+    Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, MarkNumber, Moment, Place,
     RegistrationCounter, RulesNumber, RunVersion, Signature, Timestamp, Version,
 };
 
@@ -172,12 +172,20 @@ impl Memory {
     fn of(phase: &Phase) -> Self {
         let tail = phase.tail().map(|tail| Remembered {
             rules: small(tail.rules.get()),
-            cursor: small(tail.cursor.get()),
-            mark: small(tail.mark.get()),
+            cursor: passed(&tail.cursor.passed),
+            mark: small(tail.mark.get() / TURN),
             registered: small(tail.registered.counter.get()),
         });
         Self { halted: matches!(phase, Phase::Halted(_)), tail }
     }
+}
+
+/// By how much the numbers of batches grow from turn to turn.
+const TURN: u64 = MarkNumber::new(0).turn_after().get();
+
+/// The newest version that a moment includes.
+pub fn passed(moment: &Moment) -> u8 {
+    small(moment.newest().get())
 }
 
 /// Worlds are small.
@@ -226,16 +234,21 @@ fn observation(seen: Seen) -> Observation {
         Seen::Registered(acknowledged) => Observation::Registered(registration(acknowledged)),
         Seen::Armed => Observation::Armed,
         Seen::Page { next, moment, view, done } => Observation::Page(PageSeen {
-            next: version(next),
+            next: Place::at(version(next)),
             moment: moment.map(|newest| Moment::at(version(newest))),
             view: source_view(view),
             delivered: done.map(delivered).unwrap_or_default(),
         }),
         Seen::Redelivered(done) => Observation::Redelivered(delivered(done)),
-        Seen::Isolated(row) => {
-            Observation::Isolated(row.map(|done| (failed(done, false), version(done.version))))
-        }
+        Seen::Isolated(row) => Observation::Isolated(
+            row.map(|done| (failed(done, false), Place::at(version(done.version)))),
+        ),
     }
+}
+
+/// The first batch of a turn: the only one here.
+fn number(turn: u8) -> MarkNumber {
+    MarkNumber::new(u64::from(turn) * TURN)
 }
 
 fn version(number: u8) -> Version {
@@ -246,15 +259,16 @@ fn version(number: u8) -> Version {
 pub fn registration(acknowledged: Acknowledged) -> Registration {
     Registration {
         counter: RegistrationCounter::new(acknowledged.counter.into()),
-        cursor: version(acknowledged.cursor),
+        passed: Moment::at(version(acknowledged.cursor)),
     }
 }
 
 fn source_view(view: View) -> SourceView {
     SourceView {
         incarnation: Incarnation::parse("feed").expect("valid"),
-        newest: version(view.newest),
-        pruned: version(view.pruned),
+        newest: Moment::at(version(view.newest)),
+        pruned: Moment::at(version(view.pruned)),
+        continues: true,
         registration: view.acknowledged.map(registration),
         capture: CaptureState::Trusted(Signature::parse("capture").expect("valid")),
     }
@@ -267,7 +281,7 @@ fn sink_mark(mark: SinkMark) -> Mark {
         pipeline,
         rules: RulesNumber::new(mark.rules.into()),
         fence: Fence::new(mark.fence.into()),
-        number: MarkNumber::new(mark.number.into()),
+        number: number(mark.number),
     }
 }
 
@@ -280,7 +294,7 @@ fn delivered(done: Done) -> Delivered {
             Fate::Refused => vec![failed(done, false)],
             Fate::Again => vec![failed(done, true)],
         },
-        sent: done.sent,
+        mark: done.sent.map(number),
         ahead: matches!(done.fate, Fate::Ahead).then(|| key(done.key)),
     }
 }
@@ -292,7 +306,7 @@ fn failed(done: Done, retryable: bool) -> Failed {
         kind: if done.deleted { ItemKind::Delete } else { ItemKind::Upsert },
         attempts: done.attempts.into(),
         retryable,
-        code: if done.sent { Code::SINK_REFUSED } else { Code::KILLS_WORKER },
+        code: if done.sent.is_some() { Code::SINK_REFUSED } else { Code::KILLS_WORKER },
         reason: String::new(),
         draw: 0.0,
     }

@@ -9,7 +9,7 @@ use truekeep_core::guard::Lost;
 
 use crate::Breaks;
 use crate::ledger::{Item, ItemState, Lease};
-use crate::machine::{ATTEMPTS_MAX, small};
+use crate::machine::{ATTEMPTS_MAX, passed, small};
 use crate::sink::{Answer, Batch, SinkMark};
 use crate::source::{Acknowledged, KEYS, Page};
 use crate::story::Action;
@@ -82,7 +82,7 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
         Command::Register(registration) => {
             let acknowledged = Acknowledged {
                 counter: small(registration.counter.get()),
-                cursor: small(registration.cursor.get()),
+                cursor: passed(&registration.passed),
             };
             let effect = |next: &mut World| next.source.register(acknowledged);
             // A page that was read before would show an older acknowledgement.
@@ -101,19 +101,19 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
             to.step(world, Action::Arm(w), |_| committing(turn, Seen::Armed));
         }
         Command::Isolate { after } => {
-            let row = world.source.page(small(after.get())).row.map(|row| Done {
+            let row = world.source.page(passed(&after.passed)).row.map(|row| Done {
                 key: row.key,
                 version: row.version,
                 deleted: row.deleted,
                 attempts: small(ATTEMPTS_MAX.into()),
-                sent: false,
+                sent: None,
                 fate: Fate::Refused,
             });
             to.step(world, Action::Isolate(w), |_| committing(turn.anew(), Seen::Isolated(row)));
         }
         Command::Deliver { after, .. } => {
             claim(world, w, turn, to);
-            read(world, w, turn, small(after.get()), to);
+            read(world, w, turn, passed(&after.passed), to);
         }
     }
 }
@@ -138,7 +138,7 @@ fn claim(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
             claimed(next);
             if u32::from(attempts) > ATTEMPTS_MAX {
                 let (version, fate) = (item.version, Fate::Refused);
-                let done = Done { key, version, deleted: false, attempts, sent: false, fate };
+                let done = Done { key, version, deleted: false, attempts, sent: None, fate };
                 return committing(turn, Seen::Redelivered(done));
             }
             Worker::Holds(turn, Work::Item { key, version: item.version, attempts })
@@ -252,7 +252,7 @@ fn answered(turn: Turn, work: Work, batch: Batch, fate: Fate) -> Worker {
         version: batch.version,
         deleted: batch.document.is_none(),
         attempts,
-        sent: true,
+        sent: Some(batch.mark.number),
         fate,
     };
     committing(

@@ -35,7 +35,8 @@ pub struct Done {
     pub version: u8,
     pub deleted: bool,
     pub attempts: u8,
-    pub sent: bool,
+    /// The number of its batch, if it was sent.
+    pub sent: Option<u8>,
     pub fate: Fate,
 }
 

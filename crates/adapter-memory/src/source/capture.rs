@@ -122,7 +122,7 @@ impl Capture for MemorySource {
             feed.record(key, !rows.contains_key(key));
         }
         *commits += 1;
-        let newest = (!keys.is_empty()).then(|| Version::new(feed.newest));
+        let newest = (!keys.is_empty()).then(|| Stamp::new(feed.newest));
         Ok(Numbered { newest, foreign: Vec::new() })
     }
 

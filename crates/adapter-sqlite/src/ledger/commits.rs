@@ -170,7 +170,7 @@ impl Scope<'_> {
         if judged == before {
             return Ok(());
         }
-        let moment = judged.moment.map(|moment| rows::stored(moment.newest().get())).transpose()?;
+        let moment = judged.moment.as_ref().map(ToString::to_string);
         let params = named_params! {
             ":scope": self.name,
             ":state": judged.state.as_str(),

@@ -305,8 +305,8 @@ pub(super) fn item(row: &Row<'_>, scope: &ScopeId) -> Result<(Item, Option<Lease
 
 pub(super) fn certificate(row: &Row<'_>) -> Result<Certificate, Failure> {
     let Tally { unsettled, parked } = tally(row)?;
-    let moment = match optional::<i64>(row, "moment")? {
-        Some(_) => Some(Moment::at(Version::new(number(row, "moment")?))),
+    let moment = match optional::<String>(row, "moment")? {
+        Some(_) => Some(word(row, "moment", str::parse::<Moment>)?),
         None => None,
     };
     Ok(Certificate {

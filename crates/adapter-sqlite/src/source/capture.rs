@@ -202,7 +202,7 @@ fn number(
         };
         let deleted = if is_there(connection, relation, &parts)? { LIVE } else { TOMBSTONE };
         let newest = fill::record(connection, relation, [&*stored(&key)].into_iter(), deleted)?;
-        numbered.newest = newest.map(version);
+        numbered.newest = newest.map(|number| version(number).into());
     }
     Ok(numbered)
 }

@@ -12,13 +12,13 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
-use truekeep_core::ports::{Change, ChangePage, Consumer, Feed, Pulsed, Registration};
-use truekeep_core::{Key, Moment, Version};
+use truekeep_core::ports::{Change, ChangePage, Consumer, Feed, Pulsed, Registration, SourceView};
+use truekeep_core::{Key, Moment, Place};
 use truekeep_sqlite::Failure;
 
 use super::SqliteSource;
 use super::key::{Stored, bytes, key, stored};
-use super::meta::{Meta, number, signed, version};
+use super::meta::{Meta, number, passed, signed, version};
 use super::records::is_there;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
@@ -42,30 +42,32 @@ fn read(
     connection: &Connection,
     relation: &Resolved,
     consumer: &Consumer,
-    after: Version,
+    after: &Place,
     limit: u32,
 ) -> Result<Read, Failure> {
     let meta = Meta::demand(connection, relation, READ)?;
     let mut head = connection.prepare_cached(&relation.statements.head)?;
     let (newest, marks): (i64, bool) = head.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let view = meta.view(connection, relation, consumer, newest)?;
+    let view = meta.view(connection, relation, consumer, after, newest)?;
     let limit = limit.max(1) as usize;
     let mut changes = Vec::with_capacity(limit.min(1_024));
     let mut statement = connection.prepare_cached(&relation.statements.changes)?;
     let scan = limit.saturating_mul(SCANNED_PER_ROW);
-    let mut rows = statement.query(params![signed(after.get()), scan as i64 + 1])?;
-    let (mut scanned, mut next, mut end) = (0, after, true);
+    let mut rows = statement.query(params![passed(&after.passed), scan as i64 + 1])?;
+    let (mut scanned, mut next, mut end) = (0, after.clone(), true);
     while let Some(row) = rows.next()? {
         if changes.len() == limit || scanned == scan {
             end = false;
             break;
         }
         scanned += 1;
-        next = version(row.get(0)?);
+        let version = version(row.get(0)?);
+        next = Place::at(version);
         // Else the key has a greater number, or was pruned.
         if row.get(3)? {
             changes.push(Change {
-                version: next,
+                version,
+                stamp: version.into(),
                 deleted: row.get::<_, i64>(1)? == TOMBSTONE,
                 key: key(bytes(row, 2)?),
             });
@@ -85,12 +87,12 @@ impl SqliteSource {
     async fn read_page(
         &self,
         consumer: &Consumer,
-        after: Version,
+        after: &Place,
         limit: u32,
     ) -> Result<Read, PortError> {
-        let consumer = consumer.clone();
+        let (consumer, after) = (consumer.clone(), after.clone());
         self.read(READ, move |connection, relation| {
-            read(connection, relation, &consumer, after, limit)
+            read(connection, relation, &consumer, &after, limit)
         })
         .await
     }
@@ -108,10 +110,21 @@ impl SqliteSource {
 
 #[async_trait]
 impl Feed for SqliteSource {
+    async fn view(&self, consumer: &Consumer, at: &Place) -> Result<SourceView, PortError> {
+        let (consumer, at) = (consumer.clone(), at.clone());
+        self.read(READ, move |connection, relation| {
+            let meta = Meta::demand(connection, relation, READ)?;
+            let mut head = connection.prepare_cached(&relation.statements.head)?;
+            let newest = head.query_row([], |row| row.get(0))?;
+            meta.view(connection, relation, &consumer, &at, newest)
+        })
+        .await
+    }
+
     async fn changes(
         &self,
         consumer: &Consumer,
-        after: Version,
+        after: &Place,
         limit: u32,
     ) -> Result<ChangePage, PortError> {
         let mut read = self.read_page(consumer, after, limit).await?;
@@ -145,6 +158,7 @@ impl Feed for SqliteSource {
                     Ok(found.map(|(number, deleted)| Change {
                         key,
                         version: version(number),
+                        stamp: version(number).into(),
                         deleted: deleted == TOMBSTONE,
                     }))
                 })
@@ -156,9 +170,9 @@ impl Feed for SqliteSource {
     async fn register(
         &self,
         consumer: &Consumer,
-        registration: Registration,
+        registration: &Registration,
     ) -> Result<(), PortError> {
-        let consumer = consumer.clone();
+        let (consumer, registration) = (consumer.clone(), registration.clone());
         self.write("register a consumer", move |connection, relation| {
             Meta::demand(connection, relation, "register a consumer")?;
             connection.prepare_cached(include_str!("sql/consumer/register.sql"))?.execute(
@@ -167,7 +181,7 @@ impl Feed for SqliteSource {
                     consumer.ledger.as_str(),
                     consumer.pipeline.as_str(),
                     signed(registration.counter.get()),
-                    signed(registration.cursor.get()),
+                    passed(&registration.passed),
                 ],
             )?;
             Ok(())

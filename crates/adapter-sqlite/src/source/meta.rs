@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{CaptureState, Consumer, Registration, SourceView};
-use truekeep_core::{Incarnation, RegistrationCounter, Version};
+use truekeep_core::{Incarnation, Moment, Place, RegistrationCounter, Version};
 use truekeep_sqlite::Failure;
 
 use super::resolve::Resolved;
@@ -134,6 +134,7 @@ impl Meta {
         connection: &Connection,
         relation: &Resolved,
         consumer: &Consumer,
+        at: &Place,
         newest: i64,
     ) -> Result<SourceView, Failure> {
         let mut load = connection.prepare_cached(include_str!("sql/consumer/load.sql"))?;
@@ -143,18 +144,20 @@ impl Meta {
             .query_row(identity, |row| {
                 Ok(Registration {
                     counter: RegistrationCounter::new(number(row.get(0)?)),
-                    cursor: version(row.get(1)?),
+                    passed: Moment::at(version(row.get(1)?)),
                 })
             })
             .optional()?;
+        let newest = Moment::at(version(newest));
         Ok(SourceView {
             incarnation: Incarnation::parse(&self.incarnation).map_err(|error| {
                 PortError::new("read the feed", FailureClass::Halted, Code::SOURCE_CORRUPT)
                     .detail("truekeep_capture holds no incarnation")
                     .caused_by(error)
             })?,
-            newest: version(newest),
-            pruned: version(self.pruned),
+            continues: newest.includes(&at.passed),
+            newest,
+            pruned: Moment::at(version(self.pruned)),
             registration,
             capture: self.judge(relation).state,
         })
@@ -197,6 +200,11 @@ pub(super) fn number(stored: i64) -> u64 {
 /// A version from the feed.
 pub(super) fn version(stored: i64) -> Version {
     Version::new(number(stored))
+}
+
+/// The newest version that a moment includes, as it is stored.
+pub(super) fn passed(moment: &Moment) -> i64 {
+    signed(moment.newest().get())
 }
 
 /// A number as it is stored.

@@ -2,10 +2,10 @@
 
 use rusqlite::ErrorCode;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch};
-use truekeep_core::Value;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_core::ports::{Capture, Feed, Loaded};
+use truekeep_core::{Moment, Value};
 
 use crate::fixture::{App, Asked, consumer, text, value};
 
@@ -136,7 +136,7 @@ async fn a_large_transaction_is_read_in_pages() {
     loop {
         let page = source.page(after, 10_000).await;
         seen += page.changes.len();
-        after = page.next.get();
+        after = page.next.passed.newest().get();
         if page.end {
             assert_eq!(page.moment.map(|moment| moment.newest().get()), Some(after));
             break;
@@ -228,11 +228,11 @@ async fn a_wide_fan_out_is_expanded_before_a_moment_is_named() {
     assert!(first.end);
     assert_eq!(first.moment, None, "a mark is left");
     app.run("INSERT INTO t VALUES (0, 'beside', 1)");
-    let second = source.page(first.next.get(), 1_000_000).await;
+    let second = source.page(first.next.passed.newest().get(), 1_000_000).await;
     assert_eq!(first.changes.len() + second.changes.len(), rows + 1);
-    assert_eq!(second.moment.map(|moment| moment.newest()), Some(second.view.newest));
+    assert_eq!(second.moment, Some(second.view.newest));
     assert_eq!(value(&source.document("77").await, "name"), text("new"));
-    let idle = source.page(second.next.get(), 10).await;
+    let idle = source.page(second.next.passed.newest().get(), 10).await;
     assert!(idle.changes.is_empty() && idle.moment.is_some());
 }
 
@@ -262,7 +262,7 @@ async fn a_mark_made_again_is_expanded_again() {
     let late =
         second.changes.iter().filter(|change| !first.changes.iter().any(|c| c.key == change.key));
     assert!(late.count() > 0, "the expansion under way was finished first");
-    let last = source.page(second.next.get(), 1_000_000).await;
+    let last = source.page(second.next.passed.newest().get(), 1_000_000).await;
     assert!(last.moment.is_some());
     assert_eq!(
         source.changed(again).await.len(),
@@ -304,9 +304,11 @@ async fn what_a_replace_removed_is_pruned_in_the_end() {
     assert_eq!(page.ghosts, []);
     let registration = truekeep_core::ports::Registration {
         counter: truekeep_core::RegistrationCounter::new(1),
-        cursor: changes["2"].version.max(changes["1"].version).max(changes["3"].version),
+        passed: Moment::at(
+            changes["2"].version.max(changes["1"].version).max(changes["3"].version),
+        ),
     };
-    source.register(&consumer(), registration).await.expect("registered");
+    source.register(&consumer(), &registration).await.expect("registered");
     assert_eq!(source.prune().await.expect("pruned"), 1);
     assert_eq!(source.changed(0).await, ["2", "3"]);
     assert_eq!(source.listed().await, ["2", "3"]);
@@ -330,17 +332,17 @@ async fn outdated_numbers_are_passed_over_and_swept() {
         if page.end {
             break;
         }
-        assert!(page.next.get() > after, "a page without changes goes on");
-        after = page.next.get();
+        assert!(page.next.passed.newest().get() > after, "a page without changes goes on");
+        after = page.next.passed.newest().get();
     }
     assert_eq!(seen, ["1", "2"]);
     assert!(pages > 2, "some pages hold only outdated numbers");
-    let cursor = truekeep_core::Version::new(after);
+    let passed = Moment::at(truekeep_core::Version::new(after));
     let registration = truekeep_core::ports::Registration {
         counter: truekeep_core::RegistrationCounter::new(1),
-        cursor,
+        passed,
     };
-    source.register(&consumer(), registration).await.expect("registered");
+    source.register(&consumer(), &registration).await.expect("registered");
     source.prune().await.expect("pruned");
     let left: i64 = app
         .db

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use truekeep_adapter_sqlite::{RelationSpec, SqliteSource, introspect};
-use truekeep_core::Version;
+use truekeep_core::Place;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Feed, Loaded, Records};
@@ -83,7 +83,7 @@ async fn a_file_that_was_replaced_is_opened_anew() {
     assert_ne!(source.page(0, 1).await.view.incarnation, before);
     assert!(matches!(source.one("1").await, Loaded::Live(_)));
     std::fs::remove_file(app.path()).expect("removed");
-    let error = source.changes(&consumer(), Version::new(0), 1).await.expect_err("gone");
+    let error = source.changes(&consumer(), &Place::START, 1).await.expect_err("gone");
     assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SOURCE_UNAVAILABLE));
 }
 
@@ -104,7 +104,7 @@ async fn nothing_is_used_that_could_not_be_synced() {
     source.page(0, 10).await;
     app.run("UPDATE t SET v = 'c'");
     for _ in 0..2 {
-        let error = source.changes(&consumer(), Version::new(0), 10).await.expect_err("not synced");
+        let error = source.changes(&consumer(), &Place::START, 10).await.expect_err("not synced");
         assert_eq!((error.class, error.code), (FailureClass::Retry, Code::SOURCE_UNAVAILABLE));
     }
     source.load(&[key("1")], usize::MAX).await.expect_err("not synced");

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use truekeep_adapter_sqlite::{RelationSpec, SqliteSource};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Change, ChangePage, Consumer, Feed, Loaded, Records};
-use truekeep_core::{Document, Incarnation, Key, LedgerId, Value, Version};
+use truekeep_core::{Document, Incarnation, Key, LedgerId, Place, Value, Version};
 
 /// How long a test waits for a lock: none is held for long.
 pub const BUSY: Duration = Duration::from_secs(5);
@@ -103,11 +103,11 @@ impl Asked for SqliteSource {
     }
 
     async fn page(&self, after: u64, limit: u32) -> ChangePage {
-        self.changes(&consumer(), Version::new(after), limit).await.expect("a page")
+        self.changes(&consumer(), &Place::at(Version::new(after)), limit).await.expect("a page")
     }
 
     async fn newest(&self) -> u64 {
-        self.page(0, 1).await.view.newest.get()
+        self.page(0, 1).await.view.newest.newest().get()
     }
 
     async fn changes_after(&self, after: u64) -> BTreeMap<String, Change> {

@@ -1,10 +1,10 @@
 //! What breaks capture is told; what does not keeps trust.
 
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch};
-use truekeep_core::Version;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Capture, CaptureState, Feed};
+use truekeep_core::{Place, Version};
 
 use crate::fixture::{App, Asked, consumer};
 
@@ -172,7 +172,7 @@ async fn a_renamed_key_column_is_missing() {
     let named = app.source(by_name).await;
     let primary = app.open(RelationSpec::of("t")).await.expect("opened");
     app.run("ALTER TABLE t RENAME COLUMN id TO ident; INSERT INTO t VALUES (1, 2)");
-    let error = named.changes(&consumer(), Version::new(0), 1).await.expect_err("missing");
+    let error = named.changes(&consumer(), &Place::START, 1).await.expect_err("missing");
     assert_eq!((error.class, error.code), (FailureClass::Halted, Code::RELATION_MISSING));
     assert_eq!(primary.changed(0).await, ["1"]);
     assert_eq!(

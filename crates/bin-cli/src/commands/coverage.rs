@@ -6,7 +6,6 @@ use truekeep::config::PipelineConfig;
 use truekeep::coverage::{self, Coverage, Covered, Freshness, Wanted};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::{Purpose, open_source};
-use truekeep_core::Version;
 use truekeep_core::certificate::State;
 
 use crate::args;
@@ -15,10 +14,10 @@ use crate::session::Session;
 
 pub async fn coverage(session: &Session, wanted: &args::Coverage) -> Result<Exit, Trouble> {
     let ledger = session.ledger(Purpose::Read).await?;
-    let asked = Wanted { token: wanted.token.map(Version::new), age_max: wanted.max_age };
+    let asked = Wanted { token: wanted.token.clone(), age_max: wanted.max_age };
     let mut answers = Vec::new();
     for pipeline in session.selected(&wanted.selection)? {
-        answers.push(answer(session, &ledger, pipeline, asked).await?);
+        answers.push(answer(session, &ledger, pipeline, &asked).await?);
     }
     let coverage = Coverage::of(answers);
     session.out.show(&coverage, words);
@@ -29,7 +28,7 @@ async fn answer(
     session: &Session,
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
-    asked: Wanted,
+    asked: &Wanted,
 ) -> Result<(Covered, Option<State>), Trouble> {
     let known = Known::read(ledger, &pipeline.name).await?;
     let mut freshness = Freshness::AsOfCertificate;
@@ -62,7 +61,7 @@ pub fn words(coverage: &Coverage) -> String {
                 covered.pipeline.clone(),
                 if covered.complete { "yes" } else { "no" }.to_owned(),
                 covered.state.to_owned(),
-                dash(covered.moment),
+                dash(covered.moment.as_ref()),
                 dash(covered.rules),
                 dash(covered.age_ms.map(|ms| format!("{} s", ms / 1_000))),
                 covered.reason.clone(),

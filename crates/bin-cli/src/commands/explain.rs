@@ -131,7 +131,7 @@ fn words(explained: &PipelineExplained) -> String {
     let mut line = |name: &str, value: String| text += &format!("  {name:<10}{value}\n");
     let code = status.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
     line("state", format!("{}{code}", status.state));
-    line("moment", dash(status.moment));
+    line("moment", dash(status.moment.as_ref()));
     line("rules", dash(status.rules));
     line("phase", dash(status.phase));
     line("cursor", format!("{}, {} records delivered", status.cursor, status.delivered));

@@ -86,8 +86,8 @@ fn words(shown: &Statuses) -> String {
             [
                 status.pipeline.clone(),
                 status.state.to_owned(),
-                dash(status.moment),
-                status.cursor.to_string(),
+                dash(status.moment.as_ref()),
+                status.cursor.clone(),
                 status.parked.to_string(),
                 status.unsettled.to_string(),
                 dash(status.phase),

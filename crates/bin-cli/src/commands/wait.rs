@@ -9,17 +9,14 @@ use truekeep::config::PipelineConfig;
 use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts, PipelineStatus};
 use truekeep::wiring::{Purpose, open_source};
-use truekeep_core::Version;
 use truekeep_core::certificate::State;
+use truekeep_core::{Moment, Place};
 
 use crate::args::Wait;
 use crate::session::Session;
 
 /// How often the ledger is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Reads nothing but the feed's newest version: no change has a greater number.
-const END: Version = Version::new(i64::MAX as u64);
 
 #[derive(Serialize)]
 struct Waited {
@@ -32,7 +29,7 @@ pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
     let began = Instant::now();
     let mut ledger = session.ledger(Purpose::Read).await?;
     let pipelines = session.selected(&wanted.selection)?;
-    let mut tokens: Vec<Option<Version>> = vec![wanted.token.map(Version::new); pipelines.len()];
+    let mut tokens: Vec<Option<Moment>> = vec![wanted.token.clone(); pipelines.len()];
     let mut told = String::new();
     loop {
         let mut answers = Vec::new();
@@ -42,8 +39,8 @@ pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
             if token.is_none() {
                 *token = newest(session, pipeline, &known).await?;
             }
-            let asked = Wanted { token: *token, age_max: None };
-            let (covered, mut state) = judge(&known, asked, Freshness::AsOfCertificate);
+            let asked = Wanted { token: token.clone(), age_max: None };
+            let (covered, mut state) = judge(&known, &asked, Freshness::AsOfCertificate);
             if !covered.complete {
                 waits.push(waiting(session, &known, &covered.reason));
             }
@@ -75,7 +72,7 @@ pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
 async fn reopened(
     session: &Session,
     ledger: LedgerPorts,
-    tokens: &[Option<Version>],
+    tokens: &[Option<Moment>],
 ) -> Result<LedgerPorts, Trouble> {
     match tokens.iter().all(Option::is_some) {
         true => Ok(ledger),
@@ -83,16 +80,15 @@ async fn reopened(
     }
 }
 
-/// The newest version of the source now, once the pipeline was announced.
+/// The moment that the source is at now, once the pipeline was announced.
 async fn newest(
     session: &Session,
     pipeline: &PipelineConfig,
     known: &Known,
-) -> Result<Option<Version>, Trouble> {
+) -> Result<Option<Moment>, Trouble> {
     let Some(consumer) = known.consumer() else { return Ok(None) };
     let source = open_source(&session.config, pipeline).await?;
-    let page = source.feed.changes(&consumer, END, 1).await?;
-    Ok(Some(page.view.newest))
+    Ok(Some(source.feed.view(&consumer, &Place::START).await?.newest))
 }
 
 fn waiting(session: &Session, known: &Known, reason: &str) -> String {
@@ -109,7 +105,8 @@ fn waiting(session: &Session, known: &Known, reason: &str) -> String {
 
 fn words(waited: &Waited) -> String {
     let lines = waited.coverage.pipelines.iter().map(|covered| {
-        let moment = covered.moment.map_or_else(String::new, |moment| format!(" at {moment}"));
+        let moment =
+            covered.moment.as_ref().map_or_else(String::new, |moment| format!(" at {moment}"));
         match covered.reason.as_str() {
             "" => format!("{}: complete{moment}\n", covered.pipeline),
             reason => format!("{}: {reason}\n", covered.pipeline),

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use truekeep::Config;
-use truekeep_core::ScopeId;
 use truekeep_core::code::Code;
+use truekeep_core::{Moment, Place, ScopeId};
 use truekeep_engine::{Happening, Observer};
 
 use crate::output::{Output, plain};
@@ -37,7 +37,7 @@ enum Told<'t> {
     Held { pipeline: String, holder: String, until: String },
     Released { pipeline: String },
     Lost { pipeline: String },
-    Delivered { pipeline: String, records: u64, failed: u64, cursor: u64, newest: u64 },
+    Delivered { pipeline: String, records: u64, failed: u64, cursor: &'t Place, newest: &'t Moment },
     Idle { pipeline: String },
     Trouble { pipeline: String, code: &'t str, text: String, again_in_ms: u128 },
     Halted { pipeline: String, code: &'t str, text: String },
@@ -68,13 +68,9 @@ impl Events {
             }
             Happening::Released => Told::Released { pipeline },
             Happening::Lost => Told::Lost { pipeline },
-            Happening::Delivered { records, failed, cursor, newest } => Told::Delivered {
-                pipeline,
-                records: *records,
-                failed: *failed,
-                cursor: cursor.get(),
-                newest: newest.get(),
-            },
+            Happening::Delivered { records, failed, cursor, newest } => {
+                Told::Delivered { pipeline, records: *records, failed: *failed, cursor, newest }
+            }
             Happening::Idle => Told::Idle { pipeline },
             Happening::Trouble { code, text, again_in } => Told::Trouble {
                 pipeline,
@@ -107,10 +103,10 @@ impl Scope {
             Told::Delivered { pipeline, records, failed, cursor, newest } => {
                 self.delivered += records;
                 self.failed += failed;
-                let progress = self
-                    .progress
-                    .get_or_insert_with(|| Progress::new(out, pipeline.as_str(), *newest));
-                progress.at(*cursor, *newest);
+                let progress = self.progress.get_or_insert_with(|| {
+                    Progress::new(out, pipeline.as_str(), newest.newest().get())
+                });
+                progress.at(cursor.passed.newest().get(), newest.newest().get());
                 return None;
             }
             Told::Idle { pipeline } => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use truekeep_core::{HolderId, Timestamp, Version};
+use truekeep_core::{HolderId, Moment, Place, Timestamp, Version};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn trouble(code: Code) -> Happening {
 }
 
 fn delivered(records: u64, failed: u64, cursor: u64, newest: u64) -> Happening {
-    let (cursor, newest) = (Version::new(cursor), Version::new(newest));
+    let (cursor, newest) = (Place::at(Version::new(cursor)), Moment::at(Version::new(newest)));
     Happening::Delivered { records, failed, cursor, newest }
 }
 

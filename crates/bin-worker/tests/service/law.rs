@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 use truekeep::wiring::open_source;
 use truekeep_core::certificate::State;
-use truekeep_core::{Moment, Version};
+use truekeep_core::{Moment, Place, Version};
 
 use crate::world::{World, wait_for};
 
@@ -50,13 +50,13 @@ impl Law {
 /// Every row of the feed up to the moment is in the mirror, at least as new, and live if its row is.
 fn covers(
     world: &World,
-    moment: Moment,
+    moment: &Moment,
     rows: &BTreeSet<String>,
     entries: &BTreeMap<String, Entry>,
 ) {
     for change in feed(world) {
         // What changed since has a greater version, and stands nowhere else.
-        if change.version > moment.newest() {
+        if !moment.covers(change.stamp) {
             continue;
         }
         let (key, version) = (change.key.as_str(), change.version.get());
@@ -86,9 +86,9 @@ fn feed(world: &World) -> Vec<truekeep_core::ports::Change> {
     let consumer = world.known("things").consumer().expect("announced");
     wait_for(async {
         let source = open_source(&config, pipeline).await.expect("opened");
-        let (mut all, mut after) = (Vec::new(), Version::new(0));
+        let (mut all, mut after) = (Vec::new(), Place::START);
         loop {
-            let page = source.feed.changes(&consumer, after, 1_000).await.expect("read");
+            let page = source.feed.changes(&consumer, &after, 1_000).await.expect("read");
             all.extend(page.changes);
             after = page.next;
             if page.end {

@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 use truekeep::Config;
 use truekeep::status::Known;
 use truekeep::wiring::{Purpose, open_ledger, open_source};
-use truekeep_core::Version;
 use truekeep_core::certificate::State;
+use truekeep_core::{Moment, Place};
 
 /// How often a question is asked before a test gives up, and the pause between: two minutes.
 const ASKED_MAX: u32 = 6_000;
@@ -82,25 +82,23 @@ impl World {
         })
     }
 
-    /// The newest version of the feed.
-    pub fn newest(&self, pipeline: &str) -> Version {
+    /// What the source is at now.
+    pub fn newest(&self, pipeline: &str) -> Moment {
         let config = self.config();
         let pipeline = config.pipeline(pipeline).expect("configured");
         let known = self.known(pipeline.name.as_str());
         wait_for(async {
             let source = open_source(&config, pipeline).await.expect("opened");
             let consumer = known.consumer().expect("announced");
-            let page = source.feed.changes(&consumer, Version::new(0), 1).await.expect("read");
-            page.view.newest
+            source.feed.view(&consumer, &Place::START).await.expect("read").newest
         })
     }
 
-    /// Waits until the certificate is complete at the feed's newest version.
+    /// Waits until the certificate is complete at what the source is at.
     pub fn wait_until_complete(&self, pipeline: &str) {
         until(|| {
             let known = self.known(pipeline);
-            known.state() == Some(State::Complete)
-                && known.moment().map(|moment| moment.newest()) == Some(self.newest(pipeline))
+            known.state() == Some(State::Complete) && known.moment() == Some(&self.newest(pipeline))
         });
     }
 

@@ -56,7 +56,8 @@ pub(super) async fn try_send(
 ) -> Result<Vec<Outcome>, PortError> {
     let count = deliveries.len();
     let sink = subject.sink();
-    let applied = sink.apply(Batch { mark, deliveries }).await?;
+    let follows = MarkNumber::new(mark.number.get().saturating_sub(1));
+    let applied = sink.apply(Batch { mark, follows, deliveries }).await?;
     assert_eq!(applied.outcomes.len(), count, "there is one outcome per delivery");
     sink.confirm(&applied.receipt).await?;
     Ok(applied.outcomes)

@@ -31,7 +31,7 @@ use crate::code::Code;
 use crate::ports::{Consumer, LedgerWrite, Registration};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::retry::RetryPolicy;
-use crate::{Attempt, RulesNumber, Timestamp, Version};
+use crate::{Attempt, Place, RulesNumber, Timestamp};
 
 /// What a run of follow works under.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,14 +105,14 @@ pub enum Command {
     /// Deliver items that are due, or else the next page of the feed.
     Deliver {
         /// The place in the feed.
-        after: Version,
+        after: Place,
         /// The most rows of the page.
         rows_max: u32,
     },
     /// Read one row of the feed and do not deliver it: it killed too many workers.
     Isolate {
         /// The place in the feed.
-        after: Version,
+        after: Place,
     },
 }
 
@@ -135,7 +135,7 @@ pub enum Observation {
     /// Items were delivered.
     Redelivered(Delivered),
     /// The row that kills, and the place after it; none if the feed has none there.
-    Isolated(Option<(Failed, Version)>),
+    Isolated(Option<(Failed, Place)>),
     /// What a reconcile has found: why the sink is not to be trusted, or that it is again.
     Judged(Option<Code>),
     /// Something needs an operator.

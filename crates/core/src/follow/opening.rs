@@ -75,16 +75,18 @@ fn begun(
     let found = mark.as_ref().map_or(MarkNumber::new(0), |mark| mark.number);
     let known = before.map_or(MarkNumber::new(0), |tail| tail.mark);
     let unknown = mark.as_ref().is_some_and(|mark| mark.rules == terms.rules);
-    if unknown && found > known.next() {
+    if unknown && found > known.turn_after_last() {
         return Err(Code::LEDGER_WENT_BACK);
     }
-    let acknowledged = view.registration.map_or(0, |registration| registration.counter.get());
+    let acknowledged = view.registration.as_ref().map_or(0, |held| held.counter.get());
     let distrust = match before {
         Some(tail) => {
             let fits = tail.admit(view).and_then(|()| tail.recognise(mark.as_ref()));
             fits.err().or_else(|| tail.distrust.clone().map(|_| Code::DRIFT_FOUND))
         }
-        None if found > MarkNumber::new(1) || acknowledged > 1 => Some(Code::LEDGER_WENT_BACK),
+        None if found > MarkNumber::new(0).turn_after_last() || acknowledged > 1 => {
+            Some(Code::LEDGER_WENT_BACK)
+        }
         None => None,
     };
     Ok(Tail { distrust, ..Tail::fresh(terms, before, view, found, now) })

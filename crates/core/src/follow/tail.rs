@@ -8,7 +8,7 @@ use super::{Probe, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
 use crate::ports::{Mark, Registration, SourceView};
-use crate::{Incarnation, MarkNumber, RegistrationCounter, RulesNumber, Timestamp, Version};
+use crate::{Incarnation, MarkNumber, Moment, Place, RegistrationCounter, RulesNumber, Timestamp};
 
 /// The memory of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,14 +17,15 @@ pub struct Tail {
     pub rules: RulesNumber,
     /// The life of the feed that the cursor is a place in.
     pub feed: Incarnation,
-    /// Every change at or below it was delivered and confirmed, or is an item.
-    pub cursor: Version,
-    /// Tombstones at or below it are not missed: they were gone before the first page was read, or
-    /// were delivered under earlier rules and may go at any time.
-    pub floor: Version,
+    /// Every change before it was delivered and confirmed, or is an item.
+    pub cursor: Place,
+    /// Tombstones of writes that it includes are not missed: they were gone before the first page
+    /// was read, or were delivered under earlier rules and may go at any time.
+    pub floor: Moment,
     /// What was last claimed, so that an idle run writes nothing.
     pub claimed: Option<Claim>,
-    /// The newest batch that is known to have been confirmed; the one sent next has the number after.
+    /// The newest batch that is known to have been confirmed; what is sent next has numbers of the
+    /// turn after.
     pub mark: MarkNumber,
     /// The newest acknowledgement that is known to be in the source.
     pub registered: Registration,
@@ -47,16 +48,18 @@ impl Tail {
         mark: MarkNumber,
         now: Timestamp,
     ) -> Self {
-        let none = Registration { counter: RegistrationCounter::new(0), cursor: Version::new(0) };
-        let registered = view.registration.unwrap_or(none);
-        let passed = before
-            .filter(|tail| tail.feed == view.incarnation)
-            .map_or(registered.cursor, |tail| tail.cursor.max(tail.floor).max(registered.cursor));
+        let none = Registration { counter: RegistrationCounter::new(0), passed: Moment::BEGINNING };
+        let registered = view.registration.clone().unwrap_or(none);
+        let passed = registered.passed.clone();
+        let passed = match before.filter(|tail| tail.feed == view.incarnation) {
+            Some(tail) => tail.cursor.passed.clone().or_later(tail.floor.clone()).or_later(passed),
+            None => passed,
+        };
         Self {
             rules: terms.rules,
             feed: view.incarnation.clone(),
-            cursor: Version::new(0),
-            floor: view.pruned.max(passed),
+            cursor: Place::START,
+            floor: view.pruned.clone().or_later(passed),
             claimed: None,
             mark,
             registered,
@@ -73,15 +76,17 @@ impl Tail {
     /// # Errors
     /// The code that says what went back.
     pub fn admit(&self, view: &SourceView) -> Result<(), Code> {
-        let acknowledged = view.registration.map_or(0, |r| r.counter.get());
+        let acknowledged = view.registration.as_ref().map_or(0, |r| r.counter.get());
         let ours = self.registered.counter.get();
-        if view.incarnation != self.feed || acknowledged < ours || view.newest < self.cursor {
+        let behind = !view.continues || !view.newest.includes(&self.cursor.passed);
+        if view.incarnation != self.feed || acknowledged < ours || behind {
             return Err(Code::SOURCE_WENT_BACK);
         }
         if acknowledged > ours + 1 {
             return Err(Code::LEDGER_WENT_BACK);
         }
-        if view.pruned > self.cursor.max(self.floor) && !self.at_the_beginning() {
+        let passed = |by: &Moment| by.includes(&view.pruned);
+        if !passed(&self.cursor.passed) && !passed(&self.floor) && !self.at_the_beginning() {
             return Err(Code::TOMBSTONES_PRUNED);
         }
         Ok(())
@@ -102,18 +107,18 @@ impl Tail {
 
     /// Whether nothing of the feed was passed yet, so that no deletion can have been missed.
     pub(super) fn at_the_beginning(&self) -> bool {
-        self.cursor == Version::new(0)
+        self.cursor == Place::START
     }
 
     /// Whether the sink is the one that was written, and holds what it confirmed.
     ///
-    /// The number after the last one that is known to be confirmed may have been sent.
+    /// Batches of the turn after the last one that is known to be confirmed may have been sent.
     pub(super) fn recognise(&self, mark: Option<&Mark>) -> Result<(), Code> {
-        let found = mark.map_or(0, |mark| mark.number.get());
-        if found < self.mark.get() {
+        let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
+        if found < self.mark {
             return Err(Code::SINK_WENT_BACK);
         }
-        if found > self.mark.get() + 1 {
+        if found > self.mark.turn_after_last() {
             return Err(Code::LEDGER_WENT_BACK);
         }
         Ok(())

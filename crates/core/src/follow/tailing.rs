@@ -11,7 +11,7 @@ use crate::ports::{
     CaptureState, ItemKind, LedgerWrite, NewItem, Registration, Settle, SourceView,
 };
 use crate::procedure::{Due, Step};
-use crate::{Attempt, Key, Moment, Timestamp, Version};
+use crate::{Attempt, Key, MarkNumber, Moment, Place, Timestamp, Version};
 
 /// Delivers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +48,8 @@ pub struct Delivered {
     pub settled: Vec<Settle>,
     /// Deliveries that failed.
     pub failed: Vec<Failed>,
-    /// Whether anything was sent, so that the sink may carry the next mark.
-    pub sent: bool,
+    /// The newest batch that the sink took; none if it took none.
+    pub mark: Option<MarkNumber>,
     /// A key of which the sink holds a newer version than the feed, if there is one.
     pub ahead: Option<Key>,
 }
@@ -58,7 +58,7 @@ pub struct Delivered {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageSeen {
     /// The place after it.
-    pub next: Version,
+    pub next: Place,
     /// The moment that is reached with it.
     pub moment: Option<Moment>,
     /// The source as seen in the page's snapshot.
@@ -70,20 +70,23 @@ pub struct PageSeen {
 impl Tailing {
     pub(super) fn due(&self, terms: &Terms, now: Timestamp) -> Due<Command> {
         let tail = &self.tail;
-        let registered = tail.registered;
-        let moved = registered.cursor < tail.cursor;
+        let registered = &tail.registered;
+        let moved = !registered.passed.includes(&tail.cursor.passed);
         let long_ago = now.since(tail.registered_at) >= terms.register_every;
         if registered.counter.get() == 0 || (moved && long_ago) {
             let counter = registered.counter.next();
-            return Due::Now(Command::Register(Registration { counter, cursor: tail.cursor }));
+            return Due::Now(Command::Register(Registration {
+                counter,
+                passed: tail.cursor.passed.clone(),
+            }));
         }
         Due::Now(match tail.probe {
             Some(probe) if exhausted(&terms.delivery, probe.lone_deaths) => {
-                Command::Isolate { after: tail.cursor }
+                Command::Isolate { after: tail.cursor.clone() }
             }
             Some(probe) if !probe.armed => Command::Arm,
-            Some(probe) => Command::Deliver { after: tail.cursor, rows_max: probe.rows },
-            None => Command::Deliver { after: tail.cursor, rows_max: terms.page_rows },
+            Some(probe) => Command::Deliver { after: tail.cursor.clone(), rows_max: probe.rows },
+            None => Command::Deliver { after: tail.cursor.clone(), rows_max: terms.page_rows },
         })
     }
 
@@ -114,9 +117,10 @@ impl Tailing {
         }
         if self.tail.at_the_beginning() {
             // Until we had registered, others may have had more of them removed.
-            self.tail.floor = self.tail.floor.max(page.view.pruned);
+            let floor = std::mem::take(&mut self.tail.floor);
+            self.tail.floor = floor.or_later(page.view.pruned.clone());
         }
-        let moved = page.next > self.tail.cursor;
+        let moved = page.next != self.tail.cursor;
         let writes = match self.delivered(terms, page.delivered, now) {
             Ok(writes) => writes,
             Err(halted) => return *halted,
@@ -141,7 +145,7 @@ impl Tailing {
         }
     }
 
-    pub(super) fn isolated(mut self, terms: &Terms, row: Option<(Failed, Version)>) -> Step<Phase> {
+    pub(super) fn isolated(mut self, terms: &Terms, row: Option<(Failed, Place)>) -> Step<Phase> {
         self.tail.probe = None;
         let Some((failed, next)) = row else { return self.stay(Vec::new()) };
         self.tail.cursor = next;
@@ -157,9 +161,7 @@ impl Tailing {
         delivered: Delivered,
         now: Timestamp,
     ) -> Result<Vec<LedgerWrite>, Box<Step<Phase>>> {
-        if delivered.sent {
-            self.tail.mark = self.tail.mark.next();
-        }
+        self.tail.mark = delivered.mark.map_or(self.tail.mark, |taken| taken.max(self.tail.mark));
         if delivered.ahead.is_some() {
             return Err(Box::new(Halted::enter(Some(self.tail.clone()), Code::SINK_AHEAD, now)));
         }

@@ -12,7 +12,8 @@ use crate::ports::{
 };
 use crate::retry::Jitter;
 use crate::{
-    Fence, Incarnation, Key, LedgerId, MarkNumber, Moment, RegistrationCounter, Signature,
+    Fence, Incarnation, Key, LedgerId, MarkNumber, Moment, Place, RegistrationCounter, Signature,
+    Version,
 };
 
 const NOW: Timestamp = Timestamp::from_ms(100_000);
@@ -25,6 +26,10 @@ fn moment(newest: u64) -> Moment {
     Moment::at(at(newest))
 }
 
+fn place(passed: u64) -> Place {
+    Place::at(at(passed))
+}
+
 fn ledger(name: &str) -> LedgerId {
     LedgerId::parse(name).expect("valid")
 }
@@ -33,8 +38,8 @@ fn incarnation(name: &str) -> Incarnation {
     Incarnation::parse(name).expect("valid")
 }
 
-fn registration(counter: u64, cursor: u64) -> Registration {
-    Registration { counter: RegistrationCounter::new(counter), cursor: at(cursor) }
+fn registration(counter: u64, passed: u64) -> Registration {
+    Registration { counter: RegistrationCounter::new(counter), passed: moment(passed) }
 }
 
 fn terms() -> Terms {
@@ -53,8 +58,8 @@ fn tail() -> Tail {
     Tail {
         rules: RulesNumber::new(2),
         feed: incarnation("feed"),
-        cursor: at(50),
-        floor: at(0),
+        cursor: place(50),
+        floor: moment(0),
         claimed: None,
         mark: MarkNumber::new(7),
         registered: registration(3, 40),
@@ -68,8 +73,9 @@ fn tail() -> Tail {
 fn view() -> SourceView {
     SourceView {
         incarnation: incarnation("feed"),
-        newest: at(60),
-        pruned: at(40),
+        newest: moment(60),
+        pruned: moment(40),
+        continues: true,
         registration: Some(registration(3, 40)),
         capture: CaptureState::Trusted(Signature::parse("signature").expect("valid")),
     }
@@ -101,7 +107,7 @@ fn halted(before: Option<Tail>) -> Phase {
 /// A page up to the end of the feed, with nothing in it.
 fn page() -> PageSeen {
     PageSeen {
-        next: at(50),
+        next: place(50),
         moment: Some(moment(60)),
         view: view(),
         delivered: Delivered::default(),
@@ -194,8 +200,8 @@ fn a_run_without_memory_opens_before_anything_else() {
 #[test]
 fn what_is_due_follows_from_the_phase_alone() {
     let probe = |armed, lone_deaths| Some(Probe { rows: 1, armed, lone_deaths });
-    let deliver = |rows_max| Due::Now(Command::Deliver { after: at(50), rows_max });
-    let first = Tail { registered: registration(0, 0), cursor: at(0), ..tail() };
+    let deliver = |rows_max| Due::Now(Command::Deliver { after: place(50), rows_max });
+    let first = Tail { registered: registration(0, 0), cursor: place(0), ..tail() };
     let old = Tail { rules: RulesNumber::new(1), ..tail() };
     let table = [
         ("opening", opening(Some(tail())), Due::Now(Command::Open)),
@@ -213,7 +219,7 @@ fn what_is_due_follows_from_the_phase_alone() {
         (
             "isolation",
             tailing(Tail { probe: probe(false, 5), ..tail() }),
-            Due::Now(Command::Isolate { after: at(50) }),
+            Due::Now(Command::Isolate { after: place(50) }),
         ),
         ("halted", halted(None), Due::At(NOW.plus(Duration::from_secs(30)))),
     ];

@@ -56,7 +56,7 @@ pub struct Mark {
     pub rules: RulesNumber,
     /// The greatest fence that wrote it.
     pub fence: Fence,
-    /// Counts the batches.
+    /// Counts the batches: grows with each that is sent.
     pub number: MarkNumber,
 }
 
@@ -67,7 +67,7 @@ pub enum Denied {
     Owned(LedgerId, Incarnation),
     /// A later holder has written it, under this fence.
     Fenced(Fence),
-    /// It holds no batch after this one, and not the one before that is sent.
+    /// It lacks batches that it had taken: this is the last that it holds.
     WentBack(MarkNumber),
 }
 
@@ -76,13 +76,12 @@ impl Mark {
     /// who may write. Nothing in it goes back, so that a late batch of the same holder does not
     /// look like a sink that was restored.
     ///
-    /// A batch is the last one held or an earlier one, sent again, or the one after it, under
-    /// any rules; without a mark, the first. What lies between is lost: the sink was restored
-    /// since it was opened. Whoever opens it goes on from what it holds.
+    /// `follows` is the newest batch that the sender knows to be held. A sink that holds none as
+    /// new was restored since it was opened; whoever opens it goes on from what it holds.
     ///
     /// # Errors
     /// Why the batch is not taken.
-    pub fn after(held: Option<&Self>, sent: &Self) -> Result<Self, Denied> {
+    pub fn after(held: Option<&Self>, sent: &Self, follows: MarkNumber) -> Result<Self, Denied> {
         let last = held.map_or(MarkNumber::new(0), |held| held.number);
         if let Some(held) = held {
             if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
@@ -92,7 +91,7 @@ impl Mark {
                 return Err(Denied::Fenced(held.fence));
             }
         }
-        if sent.number > last.next() {
+        if last < follows {
             return Err(Denied::WentBack(last));
         }
         Ok(Self {
@@ -149,6 +148,8 @@ pub struct Delivery {
 pub struct Batch {
     /// Who sends, and which batch it is; becomes the sink's mark.
     pub mark: Mark,
+    /// The newest batch that the sink is known to have taken.
+    pub follows: MarkNumber,
     /// The records.
     pub deliveries: Vec<Delivery>,
 }
@@ -230,7 +231,7 @@ pub trait Sink: Debug + Send + Sync {
     /// # Errors
     /// What [`Mark::after`] denies: class Fenced with `SINK_FENCED` if the sink has seen a greater
     /// fence, class Halted with `SINK_OWNED` if it belongs to another ledger or pipeline, and with
-    /// `SINK_WENT_BACK` if it lacks the batch before; nothing was written. Class Terminal if the
+    /// `SINK_WENT_BACK` if it lacks what it had taken; nothing was written. Class Terminal if the
     /// batch is refused as a whole: the caller splits it.
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError>;
 

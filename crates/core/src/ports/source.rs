@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::code::Code;
 use crate::failure::PortError;
 use crate::{
-    Document, Incarnation, Key, LedgerId, Moment, RegistrationCounter, Signature, Version,
+    Document, Incarnation, Key, LedgerId, Moment, Place, RegistrationCounter, Signature, Stamp,
+    Version,
 };
 
 /// One key of the feed: its newest version, and whether its row was there when it was written.
@@ -25,6 +26,8 @@ pub struct Change {
     pub key: Key,
     /// Its newest version.
     pub version: Version,
+    /// The write that gave it.
+    pub stamp: Stamp,
     /// Whether the feed holds a tombstone. What is live is decided by [`Records::load`].
     pub deleted: bool,
 }
@@ -52,12 +55,12 @@ pub enum CaptureState {
 
 /// A consumer's acknowledgement, stored in the source: it tells a restored source, and keeps
 /// tombstones that the consumer has not passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// Counts the acknowledgements.
     pub counter: RegistrationCounter,
-    /// Everything at or below this version was consumed.
-    pub cursor: Version,
+    /// Every change with a write that this includes was consumed.
+    pub passed: Moment,
 }
 
 /// What a page says about the source, read in the page's own snapshot.
@@ -65,10 +68,13 @@ pub struct Registration {
 pub struct SourceView {
     /// Which life of the feed.
     pub incarnation: Incarnation,
-    /// The newest version that was ever given.
-    pub newest: Version,
-    /// Tombstones at or below this version may have been pruned.
-    pub pruned: Version,
+    /// Every write that was ever seen.
+    pub newest: Moment,
+    /// Tombstones of writes that this includes may have been pruned.
+    pub pruned: Moment,
+    /// Whether the place that was asked for is one that this feed gave: false if the feed is older
+    /// than that place, or has gone on from before it in another way.
+    pub continues: bool,
     /// What this consumer last acknowledged.
     pub registration: Option<Registration>,
     /// Whether every change is recorded.
@@ -78,10 +84,10 @@ pub struct SourceView {
 /// A page of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangePage {
-    /// Keys by rising version, each once.
+    /// Keys in the order of the feed, each once.
     pub changes: Vec<Change>,
     /// The place after the last of them; `after` if there is none.
-    pub next: Version,
+    pub next: Place,
     /// Whether the page reached the end of the feed in its snapshot. A short page is not the end.
     pub end: bool,
     /// At the end: the moment that is reached once this page and all before it are delivered.
@@ -108,13 +114,16 @@ pub struct Pulsed(pub u64);
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Feed: Debug + Send + Sync {
-    /// The keys whose newest version is greater than `after`, by rising version, at most
-    /// `limit` (1 or more), in one snapshot. Expands marks of related tables first, in bounded
-    /// transactions of its own. A repeat is harmless.
+    /// The source as this consumer sees it from a place. Writes nothing, and costs next to nothing.
+    async fn view(&self, consumer: &Consumer, at: &Place) -> Result<SourceView, PortError>;
+
+    /// The keys whose newest change stands after `after`, at most `limit` (1 or more), in one
+    /// snapshot. Expands marks of related tables first, in bounded transactions of its own. A
+    /// repeat is harmless.
     async fn changes(
         &self,
         consumer: &Consumer,
-        after: Version,
+        after: &Place,
         limit: u32,
     ) -> Result<ChangePage, PortError>;
 
@@ -125,7 +134,7 @@ pub trait Feed: Debug + Send + Sync {
     async fn register(
         &self,
         consumer: &Consumer,
-        registration: Registration,
+        registration: &Registration,
     ) -> Result<(), PortError>;
 
     /// Forgets a consumer, so that it holds no tombstone back. A repeat is harmless.
@@ -218,8 +227,8 @@ pub struct AuditPage {
 /// What became of keys that were to be numbered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbered {
-    /// The newest number that was given; none if none was.
-    pub newest: Option<Version>,
+    /// The write that gave the last number; none if none was given.
+    pub newest: Option<Stamp>,
     /// Keys that no record of the relation can have: not canonical, or not of the key's type. They
     /// were left alone.
     pub foreign: Vec<Key>,

@@ -27,7 +27,7 @@ pub use seen::{Command, Found, Observation};
 use crate::code::Code;
 use crate::ports::{CaptureState, Event, LedgerWrite, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
-use crate::{Key, Timestamp, Version};
+use crate::{Key, Stamp, Timestamp};
 
 /// What a run of reconcile works under, frozen when it begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,7 +222,7 @@ fn audited(
     mut report: Report,
     next: Option<Key>,
     (missed, ghosts): (u64, u64),
-    numbered: Option<Version>,
+    numbered: Option<Stamp>,
 ) -> Phase {
     report.capture_missed += missed;
     report.ghosts += ghosts;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Found;
-use crate::Version;
+use crate::Stamp;
 
 /// Counts of a run, over both rounds where not said otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,12 +36,12 @@ pub struct Report {
     pub parked: u64,
     /// Rounds that have ended.
     pub rounds: u32,
-    /// The newest number that was given: what follow has to reach.
-    pub numbered: Version,
+    /// The last write that gave numbers: what follow has to reach.
+    pub numbered: Stamp,
 }
 
 impl Report {
-    pub(super) fn number(&mut self, given: Option<Version>) {
+    pub(super) fn number(&mut self, given: Option<Stamp>) {
         self.numbered = given.map_or(self.numbered, |given| given.max(self.numbered));
     }
 
@@ -58,7 +58,7 @@ impl Report {
 
     /// Whether anything was given a number or removed.
     pub fn repaired(&self) -> bool {
-        self.numbered > Version::new(0) || self.deleted > 0
+        self.numbered > Stamp::new(0) || self.deleted > 0
     }
 
     /// Whether source and sink were equal.

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::ports::{CaptureState, NewItem};
-use crate::{Key, Version};
+use crate::{Key, Stamp};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,10 @@ pub enum Command {
         /// The most orphans that may be removed: what the guard has let pass, and no more.
         orphans_max: u64,
     },
-    /// Look whether the certificate's moment includes this version.
+    /// Look whether follow has delivered this write.
     Await {
-        /// The newest number that was given.
-        numbered: Version,
+        /// The last write that gave numbers.
+        numbered: Stamp,
     },
 }
 
@@ -50,8 +50,8 @@ pub enum Observation {
         missed: u64,
         /// Live feed rows without a row; numbered unless they were more than allowed.
         ghosts: u64,
-        /// The newest number that was given.
-        numbered: Option<Version>,
+        /// The last write that gave numbers.
+        numbered: Option<Stamp>,
     },
     /// A range of the comparison.
     Compared {
@@ -61,8 +61,8 @@ pub enum Observation {
         found: Found,
         /// What differs although it was repaired.
         park: Vec<NewItem>,
-        /// The newest number that was given.
-        numbered: Option<Version>,
+        /// The last write that gave numbers.
+        numbered: Option<Stamp>,
     },
     /// A range of the purge.
     Purged {
@@ -76,14 +76,14 @@ pub enum Observation {
         refused: u64,
         /// Whether there were more orphans than allowed; then none was removed.
         exceeded: bool,
-        /// The newest number that was given.
-        numbered: Option<Version>,
+        /// The last write that gave numbers.
+        numbered: Option<Stamp>,
     },
     /// A port needs an operator.
     Refused(Code),
-    /// How far the certificate is.
+    /// How far follow is.
     Awaited {
-        /// Whether its moment includes the number.
+        /// Whether it was delivered.
         reached: bool,
     },
 }

@@ -16,7 +16,7 @@ fn compared(found: Found, numbered: Option<u64>) -> Observation {
         next: None,
         found,
         park: Vec::new(),
-        numbered: numbered.map(Version::new),
+        numbered: numbered.map(Stamp::new),
     }
 }
 
@@ -76,7 +76,7 @@ fn what_was_repaired_is_compared_once_more_and_only_once() {
     let found = Found { listed: 9, live: 10, missing: 1, ..Found::default() };
     let settling = step(&terms(), comparing(), compared(found, Some(77)));
     let due = Reconcile::due(&terms(), &settling, Timestamp::from_ms(0));
-    assert_eq!(due, Due::Now(Command::Await { numbered: Version::new(77) }));
+    assert_eq!(due, Due::Now(Command::Await { numbered: Stamp::new(77) }));
     let waiting = step(&terms(), settling.clone(), Observation::Awaited { reached: false });
     assert_eq!(waiting, settling, "a waiting run changes nothing");
     let again = step(&terms(), settling, Observation::Awaited { reached: true });

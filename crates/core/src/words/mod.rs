@@ -2,6 +2,7 @@
 
 mod document;
 mod key;
+mod moment;
 mod name;
 mod number;
 mod time;
@@ -9,10 +10,10 @@ mod token;
 
 pub use document::{Document, Value};
 pub use key::Key;
+pub use moment::{InvalidMoment, Moment, Place, Stamp};
 pub use name::{InvalidName, PipelineName, ScopeId};
 pub use number::{
-    Attempt, Epoch, Fence, MarkNumber, Moment, Rank, RegistrationCounter, RulesNumber, RunVersion,
-    Version,
+    Attempt, Epoch, Fence, MarkNumber, Rank, RegistrationCounter, RulesNumber, RunVersion, Version,
 };
 pub use time::Timestamp;
 pub use token::{

@@ -56,6 +56,23 @@ numbers! {
     RegistrationCounter;
 }
 
+impl MarkNumber {
+    /// How many batches a turn may send, retries included.
+    const TURN: u64 = 1 << 20;
+
+    /// The first batch of the turn after the one that this batch belongs to.
+    #[must_use]
+    pub const fn turn_after(self) -> Self {
+        Self((self.0 / Self::TURN + 1).saturating_mul(Self::TURN))
+    }
+
+    /// The last batch that the turn after this batch's may send.
+    #[must_use]
+    pub const fn turn_after_last(self) -> Self {
+        Self(self.turn_after().0.saturating_add(Self::TURN - 1))
+    }
+}
+
 /// How often something was tried: 0 before the first try.
 pub type Attempt = u32;
 
@@ -77,36 +94,6 @@ impl fmt::Display for Rank {
     }
 }
 
-/// A snapshot of the source: says which changes it includes.
-///
-/// On a source with one writer at a time it is the newest version that was visible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Moment(Version);
-
-impl Moment {
-    /// The snapshot in which `newest` was the newest version.
-    pub const fn at(newest: Version) -> Self {
-        Self(newest)
-    }
-
-    /// The newest version of the snapshot.
-    pub const fn newest(self) -> Version {
-        self.0
-    }
-
-    /// Whether every change that `other` includes is included here too.
-    pub fn includes(self, other: Moment) -> bool {
-        other.0 <= self.0
-    }
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +106,15 @@ mod tests {
     fn rules_order_before_versions() {
         assert!(rank(2, 1) > rank(1, 900));
         assert!(rank(1, 2) > rank(1, 1));
+    }
+
+    #[test]
+    fn batches_of_a_turn_stand_between_those_of_its_neighbours() {
+        let none = MarkNumber::new(0);
+        let first = none.turn_after();
+        assert!(none < first && first.next() < none.turn_after_last());
+        assert_eq!(first.turn_after(), none.turn_after_last().next());
+        assert_eq!(first.next().turn_after(), first.turn_after());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use truekeep_core::ports::{Consumer, PipelineRecord, RulesRecord};
 use truekeep_core::procedure::Procedure;
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{
-    Fingerprint, Incarnation, Key, LedgerId, PipelineName, RulesNumber, ScopeId, Timestamp,
+    Fingerprint, Incarnation, Key, LedgerId, PipelineName, RulesNumber, ScopeId, Timestamp, Version,
 };
 
 use super::*;
@@ -43,12 +43,12 @@ fn known() -> Known {
 }
 
 fn complete(known: &Known, wanted: Wanted) -> bool {
-    judge(known, wanted, Freshness::AsOfCertificate).0.complete
+    judge(known, &wanted, Freshness::AsOfCertificate).0.complete
 }
 
 #[test]
 fn a_complete_certificate_covers_what_its_moment_includes() {
-    let token = |version| Wanted { token: Some(Version::new(version)), age_max: None };
+    let token = |version| Wanted { token: Some(Moment::at(Version::new(version))), age_max: None };
     assert!(complete(&known(), Wanted::default()));
     assert!(complete(&known(), token(5)));
     assert!(!complete(&known(), token(6)));
@@ -59,8 +59,8 @@ fn an_old_certificate_covers_only_if_the_source_has_nothing_new() {
     let wanted = |seconds| Wanted { token: None, age_max: Some(Duration::from_secs(seconds)) };
     assert!(complete(&known(), wanted(10)));
     assert!(!complete(&known(), wanted(9)));
-    assert!(needs_source(&known(), wanted(9)));
-    assert!(judge(&known(), wanted(9), Freshness::Current).0.complete);
+    assert!(needs_source(&known(), &wanted(9)));
+    assert!(judge(&known(), &wanted(9), Freshness::Current).0.complete);
 }
 
 #[test]
@@ -90,9 +90,9 @@ fn a_certificate_of_other_rules_is_stale() {
 
 #[test]
 fn all_are_complete_only_if_each_is() {
-    let one = || judge(&known(), Wanted::default(), Freshness::AsOfCertificate);
+    let one = || judge(&known(), &Wanted::default(), Freshness::AsOfCertificate);
     let unknown = Known { record: None, certificate: None, ..known() };
-    let other = judge(&unknown, Wanted::default(), Freshness::AsOfCertificate);
+    let other = judge(&unknown, &Wanted::default(), Freshness::AsOfCertificate);
     assert!(Coverage::of(vec![one(), one()]).complete);
     let both = Coverage::of(vec![one(), other]);
     assert_eq!((both.complete, both.state), (false, "unknown"));
@@ -113,7 +113,7 @@ fn terms(consumer: Consumer) -> Terms {
 async fn tailed(source: &MemorySource) -> Known {
     let mut known = known();
     let consumer = known.consumer().expect("announced");
-    let page = source.changes(&consumer, Version::new(0), 100).await.expect("read");
+    let page = source.changes(&consumer, &Place::START, 100).await.expect("read");
     if let Some(certificate) = &mut known.certificate {
         certificate.moment = page.moment;
     }
@@ -151,8 +151,8 @@ async fn a_cursor_of_other_rules_counts_for_nothing() {
     let source = MemorySource::captured();
     source.put(&Key::new("a"), "1");
     let mut known = tailed(&source).await;
-    let page = source.changes(&known.consumer().expect("announced"), Version::new(0), 9).await;
-    let (page, moved) = (page.expect("read"), Version::new(1));
+    let page = source.changes(&known.consumer().expect("announced"), &Place::START, 9).await;
+    let (page, moved) = (page.expect("read"), Place::at(Version::new(1)));
     let delivered = Delivered::default();
     let (next, moment, view) = (page.next, page.moment, page.view);
     let seen = Observation::Page(PageSeen { next, moment, view, delivered });
@@ -163,5 +163,5 @@ async fn a_cursor_of_other_rules_counts_for_nothing() {
     if let Some(record) = &mut known.record {
         record.rules.number = RulesNumber::new(2);
     }
-    assert_eq!(known.cursor(), Version::new(0));
+    assert_eq!(known.cursor(), Place::START);
 }

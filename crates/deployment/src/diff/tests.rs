@@ -8,7 +8,7 @@ use truekeep_core::ports::{Item, ItemKind, ItemState, MockItems};
 use truekeep_core::{Document, Timestamp, Value};
 use truekeep_sink_memory::{Held, MemorySink};
 
-use truekeep_core::{RulesNumber, ScopeId, Version};
+use truekeep_core::{Place, RulesNumber, ScopeId, Version};
 
 use super::*;
 
@@ -74,7 +74,7 @@ impl World {
         let sides = Sides {
             scope: scope(),
             rules: self.rules,
-            cursor: Version::new(self.cursor),
+            cursor: Place::at(Version::new(self.cursor)),
             feed: &self.source,
             records: &self.source,
             sink: &self.sink,

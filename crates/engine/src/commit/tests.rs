@@ -18,6 +18,7 @@ use truekeep_core::{
 use super::*;
 use crate::keeper::Keeper;
 use crate::pipeline::Settings;
+use crate::scope::Batches;
 
 type Answer = Result<Committed, FailureClass>;
 
@@ -94,6 +95,7 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         tally: Tally::default(),
         said: (Timestamp::from_ms(0), Duration::ZERO),
         reader: None,
+        batches: Batches::default(),
         rows: 1_000,
         items_checked: Some(None),
         claimed: Vec::new(),

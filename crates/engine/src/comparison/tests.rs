@@ -9,7 +9,7 @@ use truekeep_core::ports::{
 };
 use truekeep_sink_memory::MemorySink;
 
-use truekeep_core::{PipelineName, Timestamp};
+use truekeep_core::{PipelineName, Timestamp, Version};
 
 use super::*;
 

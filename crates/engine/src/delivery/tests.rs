@@ -11,7 +11,7 @@ use super::*;
 type Answer = Result<Vec<Outcome>, PortError>;
 
 /// The keys of each batch that was sent.
-type Batches = Arc<Mutex<Vec<Vec<String>>>>;
+type Sizes = Arc<Mutex<Vec<Vec<String>>>>;
 
 /// A feed that cannot be read.
 const LOCKED: &[(&str, u64)] = &[("locked", 0)];
@@ -35,8 +35,8 @@ fn error(class: FailureClass) -> PortError {
 }
 
 /// A sink that confirms at once and answers batches by their keys.
-fn sink(answer: impl Fn(&[String]) -> Answer + Send + 'static) -> (MockSink, Batches) {
-    let batches = Batches::default();
+fn sink(answer: impl Fn(&[String]) -> Answer + Send + 'static) -> (MockSink, Sizes) {
+    let batches = Sizes::default();
     let seen = Arc::clone(&batches);
     let mut sink = MockSink::new();
     sink.expect_apply().returning(move |batch| {
@@ -68,6 +68,16 @@ async fn while_ours(
     deliveries: Vec<Delivery>,
     ours: &(dyn Fn() -> bool + Sync),
 ) -> Result<Sent, PortError> {
+    numbered(sink, present, deliveries, ours, &mut Batches::default()).await
+}
+
+async fn numbered(
+    sink: &MockSink,
+    present: &'static [(&'static str, u64)],
+    deliveries: Vec<Delivery>,
+    ours: &(dyn Fn() -> bool + Sync),
+    batches: &mut Batches,
+) -> Result<Sent, PortError> {
     let mut feed = MockFeed::new();
     feed.expect_find().returning(move |keys| {
         if present == LOCKED {
@@ -75,7 +85,8 @@ async fn while_ours(
         }
         let row = |key: &Key| {
             let (_, version) = present.iter().find(|(name, _)| *name == key.as_str())?;
-            Some(Change { key: key.clone(), version: Version::new(*version), deleted: false })
+            let (key, version) = (key.clone(), Version::new(*version));
+            Some(Change { key, version, stamp: version.into(), deleted: false })
         };
         Ok(keys.iter().map(row).collect())
     });
@@ -97,10 +108,10 @@ async fn while_ours(
         ours,
         pending_poll: Duration::from_millis(25),
     };
-    courier.deliver(deliveries).await
+    courier.deliver(deliveries, batches).await
 }
 
-fn sizes(batches: &Batches) -> Vec<usize> {
+fn sizes(batches: &Sizes) -> Vec<usize> {
     batches.lock().expect("sound").iter().map(Vec::len).collect()
 }
 
@@ -136,7 +147,7 @@ async fn a_batch_that_is_refused_whole_is_split_down_to_the_culprits_and_all_oth
     for (at, fate) in sent.fates.iter().enumerate() {
         assert_eq!(*fate, if at == 2 || at == 7 { refused.clone() } else { Fate::Done }, "{at}");
     }
-    assert!(sent.marked && sent.fates.len() == 10);
+    assert!(sent.mark.is_some() && sent.fates.len() == 10);
     let batches = batches.lock().expect("sound").clone();
     let mut arrived: Vec<_> = batches
         .into_iter()
@@ -166,7 +177,7 @@ async fn one_record_of_a_batch_may_be_refused_or_put_off_by_itself() {
         Fate::Done,
     ];
     assert_eq!(sent.fates, fates);
-    assert!(sent.marked);
+    assert!(sent.mark.is_some());
 }
 
 /// F2: a mark that the sink never took must not be expected of it.
@@ -174,7 +185,7 @@ async fn one_record_of_a_batch_may_be_refused_or_put_off_by_itself() {
 async fn a_sink_that_took_no_batch_took_no_mark() {
     let (sink, batches) = sink(|_| Err(error(FailureClass::Terminal)));
     let sent = deliver(&sink, &[], deliveries("abc")).await.expect("judged");
-    assert!(!sent.marked);
+    assert_eq!(sent.mark, None);
     assert!(sent.fates.iter().all(|fate| matches!(fate, Fate::Refused(..))));
     assert_eq!(sizes(&batches), [3, 1, 2, 1, 1]);
 }
@@ -261,4 +272,32 @@ async fn a_feed_that_cannot_be_read_again_leaves_the_outcome_open() {
     let (sink, _) = sink(|_| Ok(vec![Outcome::Outdone(rank(2, 20))]));
     let result = deliver(&sink, LOCKED, deliveries("a")).await;
     assert_eq!(result.expect_err("open").code, Code::SOURCE_LOCKED);
+}
+
+/// Rule 124: a sink that was backed up between two batches of one delivery is told apart from one
+/// that holds them all, and no number is used twice, whatever became of a batch.
+#[tokio::test]
+async fn each_batch_has_a_number_of_its_own_and_names_the_one_that_is_held() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let marks = Arc::clone(&seen);
+    let mut sink = MockSink::new();
+    sink.expect_apply().returning(move |batch| {
+        let mut marks = marks.lock().expect("sound");
+        marks.push((batch.mark.number.get(), batch.follows.get()));
+        if marks.len() == 2 {
+            return Err(error(FailureClass::Unknown));
+        }
+        let outcomes = vec![Outcome::Applied; batch.deliveries.len()];
+        Ok(Applied { outcomes, receipt: Receipt(0) })
+    });
+    sink.expect_confirm().returning(|_| Ok(Confirmation::Confirmed));
+    let mut batches = Batches { taken: MarkNumber::new(8), ..Batches::default() };
+    let two = || vec![upsert("a", 90), upsert("b", 90)];
+    let first = numbered(&sink, &[], two(), &|| true, &mut batches).await;
+    first.expect_err("nobody knows whether the second was written");
+    let second = numbered(&sink, &[], two(), &|| true, &mut batches).await.expect("sent");
+    let turn = MarkNumber::new(8).turn_after().get();
+    assert_eq!(second.mark, Some(MarkNumber::new(turn + 3)));
+    let expected = [(turn, 8), (turn + 1, turn), (turn + 2, turn), (turn + 3, turn + 2)];
+    assert_eq!(*seen.lock().expect("sound"), expected);
 }

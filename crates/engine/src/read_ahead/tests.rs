@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use truekeep_core::ports::{CaptureState, MockFeed, MockRecords, SourceView};
-use truekeep_core::{Incarnation, LedgerId, Moment, Signature};
+use truekeep_core::{Incarnation, LedgerId, Moment, Signature, Stamp, Version};
 
 use super::*;
 
@@ -12,20 +12,29 @@ type Asked = Arc<Mutex<Vec<String>>>;
 
 const NEWEST: u64 = 10;
 
+fn at(version: u64) -> Place {
+    Place::at(Version::new(version))
+}
+
 fn page(after: u64, limit: u32) -> ChangePage {
     let last = (after + u64::from(limit)).min(NEWEST);
-    let change =
-        |n: u64| Change { key: Key::new(n.to_string()), version: Version::new(n), deleted: false };
+    let change = |n: u64| Change {
+        key: Key::new(n.to_string()),
+        version: Version::new(n),
+        stamp: Stamp::new(n),
+        deleted: false,
+    };
     let capture = CaptureState::Trusted(Signature::parse("trusted").expect("valid"));
     ChangePage {
         changes: (after + 1..=last).map(change).collect(),
-        next: Version::new(last),
+        next: at(last),
         end: last == NEWEST,
-        moment: (last == NEWEST).then(|| Moment::at(Version::new(NEWEST))),
+        moment: (last == NEWEST).then(|| at(NEWEST).passed),
         view: SourceView {
             incarnation: Incarnation::parse("feed").expect("valid"),
-            newest: Version::new(NEWEST),
-            pruned: Version::new(0),
+            newest: at(NEWEST).passed,
+            pruned: Moment::BEGINNING,
+            continues: true,
             registration: None,
             capture,
         },
@@ -44,7 +53,7 @@ fn reading(documents: usize, locked: bool) -> (Reading, Asked) {
     let mut feed = MockFeed::new();
     feed.expect_changes().returning(move |_, after, limit| {
         pages.lock().expect("sound").push(format!("page {after} {limit}"));
-        Ok(page(after.get(), limit))
+        Ok(page(after.passed.newest().get(), limit))
     });
     let mut records = MockRecords::new();
     records.expect_load().returning(move |keys, _| {
@@ -96,7 +105,7 @@ async fn settle() {
 #[tokio::test]
 async fn pages_come_whole_and_in_the_order_of_the_feed_up_to_its_end() {
     let (reading, _) = reading(100, false);
-    let mut reader = ReadAhead::begin(reading, Version::new(0), 4);
+    let mut reader = ReadAhead::begin(reading, at(0), 4);
     let parts = all_told(&mut reader).await;
     let whole = ["head 4", "rows 1,2,3,4", "whole", "head 8", "rows 5,6,7,8", "whole"];
     assert_eq!(parts[..6], whole);
@@ -106,7 +115,7 @@ async fn pages_come_whole_and_in_the_order_of_the_feed_up_to_its_end() {
 #[tokio::test]
 async fn documents_are_handed_out_as_many_as_fit_in_a_batch() {
     let (reading, asked) = reading(2, false);
-    let mut reader = ReadAhead::begin(reading, Version::new(5), 5);
+    let mut reader = ReadAhead::begin(reading, at(5), 5);
     let parts = all_told(&mut reader).await;
     assert_eq!(parts, ["head 10", "rows 6,7", "rows 8,9", "rows 10", "whole", "end"]);
     let loads = ["page 5 5", "load 6,7,8,9,10", "load 8,9,10", "load 10"];
@@ -116,7 +125,7 @@ async fn documents_are_handed_out_as_many_as_fit_in_a_batch() {
 #[tokio::test]
 async fn a_reader_is_a_page_ahead_and_no_further() {
     let (reading, asked) = reading(100, false);
-    let mut reader = ReadAhead::begin(reading, Version::new(0), 2);
+    let mut reader = ReadAhead::begin(reading, at(0), 2);
     for part in ["head 2", "rows 1,2", "whole"] {
         assert_eq!(told(&mut reader).await, part);
     }
@@ -131,7 +140,7 @@ async fn a_reader_is_a_page_ahead_and_no_further() {
 #[tokio::test]
 async fn pages_that_are_not_read_yet_are_resized() {
     let (reading, _) = reading(100, false);
-    let mut reader = ReadAhead::begin(reading, Version::new(0), 2);
+    let mut reader = ReadAhead::begin(reading, at(0), 2);
     reader.resize(7);
     let parts = all_told(&mut reader).await;
     assert_eq!(parts[..2], ["head 7", "rows 1,2,3,4,5,6,7"]);
@@ -140,18 +149,18 @@ async fn pages_that_are_not_read_yet_are_resized() {
 #[tokio::test]
 async fn a_reader_continues_where_the_page_that_was_taken_ends() {
     let (reading, _) = reading(100, false);
-    let mut reader = ReadAhead::begin(reading, Version::new(0), 4);
-    assert!(reader.continues(Version::new(0)));
+    let mut reader = ReadAhead::begin(reading, at(0), 4);
+    assert!(reader.continues(&at(0)));
     settle().await;
-    assert!(reader.continues(Version::new(0)), "what is read ahead is not taken");
+    assert!(reader.continues(&at(0)), "what is read ahead is not taken");
     told(&mut reader).await;
-    assert!(reader.continues(Version::new(4)) && !reader.continues(Version::new(0)));
+    assert!(reader.continues(&at(4)) && !reader.continues(&at(0)));
 }
 
 #[tokio::test]
 async fn trouble_comes_in_its_place_and_nothing_comes_after_it() {
     let (reading, asked) = reading(1, true);
-    let mut reader = ReadAhead::begin(reading, Version::new(4), 3);
+    let mut reader = ReadAhead::begin(reading, at(4), 3);
     let parts = all_told(&mut reader).await;
     assert_eq!(parts, ["head 7", "rows 5", "rows 6", "trouble", "end"]);
     let asked = asked.lock().expect("sound").clone();
@@ -163,14 +172,14 @@ async fn a_source_that_answers_for_no_record_is_in_trouble() {
     let (reading, _) = reading(0, false);
     let error = reading.load(&[Key::new("1")]).await.expect_err("no answer");
     assert_eq!(error.class, FailureClass::Unknown);
-    let mut reader = ReadAhead::begin(reading, Version::new(0), 4);
+    let mut reader = ReadAhead::begin(reading, at(0), 4);
     assert_eq!(all_told(&mut reader).await, ["head 4", "trouble", "end"]);
 }
 
 #[tokio::test]
 async fn a_reader_that_is_dropped_reads_no_more() {
     let (reading, asked) = reading(100, false);
-    let reader = ReadAhead::begin(reading, Version::new(0), 1);
+    let reader = ReadAhead::begin(reading, at(0), 1);
     settle().await;
     let before = asked.lock().expect("sound").len();
     drop(reader);
@@ -184,7 +193,7 @@ async fn a_reader_that_is_dropped_reads_no_more() {
 async fn one_page_is_read_and_no_other_where_a_killer_is_looked_for() {
     let (reading, asked) = reading(100, false);
     let alone = Reading { ahead: false, ..reading };
-    let mut reader = ReadAhead::begin(alone, Version::new(0), 2);
+    let mut reader = ReadAhead::begin(alone, at(0), 2);
     assert_eq!(all_told(&mut reader).await, ["head 2", "rows 1,2", "whole", "end"]);
     assert_eq!(*asked.lock().expect("sound"), ["page 0 2", "load 1,2"]);
 }

@@ -56,7 +56,7 @@ async fn a_worker_that_is_stopped_finishes_the_turn_under_way() {
     running.stopper.stop();
     assert_eq!(running.stop().await[0].1, Ending::Stopped, "asked thrice");
     assert!(world.equal());
-    assert_eq!(world.run().await.1.tail().expect("tailed").cursor.get(), 3);
+    assert_eq!(world.run().await.1.tail().expect("tailed").cursor.passed.newest().get(), 3);
     assert!(!world.is_held().await);
 }
 
@@ -302,8 +302,8 @@ async fn jumps_of_the_ledgers_clock_cost_no_record_and_no_trust() {
         pass(40).await;
         assert!(world.equal(), "after a jump of {seconds} s");
         assert_eq!(world.certificate().await.state, State::Complete);
-        let newest = world.run().await.1.tail().expect("tailed").cursor;
-        assert_eq!(world.certificate().await.moment, Some(truekeep_core::Moment::at(newest)));
+        let newest = world.run().await.1.tail().expect("tailed").cursor.clone();
+        assert_eq!(world.certificate().await.moment, Some(newest.passed.clone()));
     }
     for running in running {
         running.stop().await;

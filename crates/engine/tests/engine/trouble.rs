@@ -199,7 +199,7 @@ async fn finishes(world: &World, process: &crate::world::Process) {
     for _ in 0..10 {
         pass(110).await;
         let certificate = world.certificate().await;
-        if certificate.state == State::Complete && certificate.moment == Some(newest) {
+        if certificate.state == State::Complete && certificate.moment.as_ref() == Some(&newest) {
             break;
         }
     }

@@ -44,6 +44,7 @@ fn batch(number: u64, keys: std::ops::Range<u64>, bytes: usize) -> Batch {
         ))),
     };
     Batch {
+        follows: MarkNumber::new(0),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),
@@ -223,7 +224,8 @@ async fn file_that_was_restored_in_place_takes_no_batch_after_those_it_lost() {
         let mut aside = Connection::open(&file.path).expect("opened");
         let progress = None::<fn(rusqlite::backup::Progress)>;
         aside.restore(MAIN_DB, copy, progress).expect("restored");
-        let error = sink.apply(batch(9, 90..95, 10)).await.expect_err("batches are lost");
+        let next = Batch { follows: MarkNumber::new(8), ..batch(9, 90..95, 10) };
+        let error = sink.apply(next).await.expect_err("batches are lost");
         assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_WENT_BACK));
         assert_eq!((number(&sink).await, count(&sink).await), (held as u64, held * 5));
     }

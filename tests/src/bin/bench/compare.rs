@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use truekeep::diff::compare;
-use truekeep_core::{RulesNumber, Version};
+use truekeep_core::{Place, RulesNumber, Version};
 use truekeep_engine::{Comparison, Sides};
 
 use crate::measure::{Bar, Figure, timed};
@@ -88,7 +88,7 @@ async fn whole(
     let sides = Sides {
         scope: pipeline.scope.clone(),
         rules: RulesNumber::new(1),
-        cursor: Version::new(u64::MAX),
+        cursor: Place::at(Version::new(u64::MAX - 1)),
         feed: pipeline.feed.as_ref(),
         records: pipeline.records.as_ref(),
         sink: pipeline.sink.as_ref(),

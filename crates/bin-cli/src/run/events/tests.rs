@@ -12,8 +12,8 @@ fn happenings() -> Vec<Happening> {
     let delivered = |failed, cursor| Happening::Delivered {
         records: 5,
         failed,
-        cursor: Version::new(cursor),
-        newest: Version::new(10),
+        cursor: Place::at(Version::new(cursor)),
+        newest: Moment::at(Version::new(10)),
     };
     let holder = HolderId::parse("holder").expect("valid");
     let (code, text) = (Code::SINK_UNAVAILABLE, "failed to write a batch: no\nspace".to_owned());

@@ -29,6 +29,13 @@ fn numbered(number: u64) -> Option<Mark> {
     Some(Mark { number: MarkNumber::new(number), ..mark() })
 }
 
+/// The mark of the first batch of this turn; the one that fits the tail is of turn 0.
+fn of_turn(turn: u32) -> Option<Mark> {
+    let after = |number: MarkNumber, _| number.turn_after();
+    let number = (0..turn).fold(MarkNumber::new(0), after);
+    Some(Mark { number, ..mark() })
+}
+
 fn changed(change: impl FnOnce(&mut World)) -> World {
     let mut world = world();
     change(&mut world);
@@ -39,7 +46,7 @@ fn changed(change: impl FnOnce(&mut World)) -> World {
 #[test]
 fn what_went_back_or_belongs_to_another_halts() {
     let acknowledged = |counter| Some(registration(counter, 40));
-    let table: [(&str, World, Code); 13] = [
+    let table: [(&str, World, Code); 14] = [
         (
             "another life of the feed",
             changed(|w| w.view.incarnation = incarnation("other")),
@@ -55,7 +62,10 @@ fn what_went_back_or_belongs_to_another_halts() {
             changed(|w| w.view.registration = acknowledged(2)),
             Code::SOURCE_WENT_BACK,
         ),
-        ("the feed ends below the cursor", changed(|w| w.view.newest = at(49)), {
+        ("the feed ends below the cursor", changed(|w| w.view.newest = moment(49)), {
+            Code::SOURCE_WENT_BACK
+        }),
+        ("the cursor is no place of this feed", changed(|w| w.view.continues = false), {
             Code::SOURCE_WENT_BACK
         }),
         (
@@ -65,12 +75,12 @@ fn what_went_back_or_belongs_to_another_halts() {
         ),
         (
             "tombstones that were not seen are gone",
-            changed(|w| w.view.pruned = at(51)),
+            changed(|w| w.view.pruned = moment(51)),
             Code::TOMBSTONES_PRUNED,
         ),
         (
             "a mark that the ledger does not know",
-            changed(|w| w.mark = numbered(9)),
+            changed(|w| w.mark = of_turn(2)),
             Code::LEDGER_WENT_BACK,
         ),
         (
@@ -90,7 +100,7 @@ fn what_went_back_or_belongs_to_another_halts() {
         ),
         (
             "a fresh ledger and a used sink",
-            World { mark: numbered(2), ..unused() },
+            World { mark: of_turn(2), ..unused() },
             Code::LEDGER_WENT_BACK,
         ),
         (
@@ -102,7 +112,7 @@ fn what_went_back_or_belongs_to_another_halts() {
             "new rules and a mark under them that the ledger does not know",
             changed(|w| {
                 w.before = Some(Tail { rules: RulesNumber::new(1), ..tail() });
-                w.mark = numbered(9);
+                w.mark = of_turn(2);
             }),
             Code::LEDGER_WENT_BACK,
         ),
@@ -121,21 +131,21 @@ fn what_went_back_or_belongs_to_another_halts() {
 /// A holder dies between an effect and its commit: what it did is one ahead of what is known.
 #[test]
 fn an_effect_whose_commit_is_missing_is_normal() {
-    let one_ahead = Some(registration(4, 50));
+    let one_ahead = || Some(registration(4, 50));
     let table = [
         ("nothing is ahead", world(), 7),
         ("the batch was sent", changed(|w| w.mark = numbered(8)), 8),
-        ("the acknowledgement was stored", changed(|w| w.view.registration = one_ahead), 7),
+        ("the acknowledgement was stored", changed(|w| w.view.registration = one_ahead()), 7),
         (
             "both",
             changed(|w| {
                 w.mark = numbered(8);
-                w.view.registration = one_ahead;
+                w.view.registration = one_ahead();
             }),
             8,
         ),
-        ("tombstones that were passed are gone", changed(|w| w.view.pruned = at(50)), 7),
-        ("the feed ends at the cursor", changed(|w| w.view.newest = at(50)), 7),
+        ("tombstones that were passed are gone", changed(|w| w.view.pruned = moment(50)), 7),
+        ("the feed ends at the cursor", changed(|w| w.view.newest = moment(50)), 7),
     ];
     for (what, world, number) in table {
         let step = opened(&world);
@@ -164,8 +174,8 @@ fn a_fresh_ledger_begins_at_the_feeds_beginning() {
     for (what, world, number, registered) in table {
         let step = opened(&world);
         let fresh = Tail {
-            cursor: at(0),
-            floor: at(40),
+            cursor: place(0),
+            floor: moment(40),
             mark: MarkNumber::new(number),
             registered,
             ..tail()
@@ -187,7 +197,8 @@ fn new_rules_begin_at_the_feeds_beginning() {
     for (number, before) in [(7, opening(Some(old.clone()))), (8, tailing(old.clone()))] {
         let seen = Opened { view: view(), mark: numbered(number) };
         let step = on(before, Observation::Opened(seen));
-        let fresh = Tail { cursor: at(0), floor: at(50), mark: MarkNumber::new(number), ..tail() };
+        let fresh =
+            Tail { cursor: place(0), floor: moment(50), mark: MarkNumber::new(number), ..tail() };
         assert_eq!(step.next, tailing(fresh));
         assert_eq!(claims(&step), [&Claim::Begun]);
     }
@@ -220,12 +231,12 @@ fn new_rules_repair_what_went_back_and_wait_for_a_reconcile() {
     let table = [
         (
             "the source",
-            SourceView { newest: at(49), ..view() },
+            SourceView { newest: moment(49), ..view() },
             numbered(7),
             Code::SOURCE_WENT_BACK,
         ),
         ("the sink", view(), numbered(6), Code::SINK_WENT_BACK),
-        ("the ledger", view(), numbered(9), Code::LEDGER_WENT_BACK),
+        ("the ledger", view(), numbered(1 << 21), Code::LEDGER_WENT_BACK),
         (
             "another database",
             SourceView { incarnation: incarnation("other"), ..view() },
@@ -239,7 +250,7 @@ fn new_rules_repair_what_went_back_and_wait_for_a_reconcile() {
         let before = Some(Tail { distrust, ..old.clone() });
         let step = opened(&World { before, view, mark });
         let tail = tail_of(&step);
-        assert_eq!((tail.cursor, tail.distrust.clone()), (at(0), Some(code)), "{what}");
+        assert_eq!((&tail.cursor, tail.distrust.clone()), (&place(0), Some(code)), "{what}");
     }
 }
 
@@ -259,12 +270,12 @@ fn new_rules_and_an_empty_sink_accept_every_source() {
         SourceView { incarnation: incarnation("other"), ..view() },
         SourceView { registration: None, ..view() },
         SourceView { registration: Some(registration(9, 90)), ..view() },
-        SourceView { newest: at(3), pruned: at(0), ..view() },
+        SourceView { newest: moment(3), pruned: moment(0), ..view() },
     ];
     for view in views {
         let step = opened(&World { before: old.clone(), view: view.clone(), mark: None });
         let tail = tail_of(&step);
-        assert_eq!((step.next.name(), tail.cursor), ("tailing", at(0)), "{view:?}");
+        assert_eq!((step.next.name(), &tail.cursor), ("tailing", &place(0)), "{view:?}");
         assert_eq!((&tail.feed, tail.mark), (&view.incarnation, MarkNumber::new(0)));
         assert_eq!(
             tail.registered.counter,
@@ -277,9 +288,9 @@ fn new_rules_and_an_empty_sink_accept_every_source() {
 /// not missed; others are.
 #[test]
 fn only_tombstones_that_were_never_passed_are_missed() {
-    let pruned = |pruned| SourceView { pruned: at(pruned), ..view() };
+    let pruned = |pruned| SourceView { pruned: moment(pruned), ..view() };
     let seen = |next, pruned_to| PageSeen {
-        next: at(next),
+        next: place(next),
         moment: None,
         view: pruned(pruned_to),
         ..page()
@@ -292,7 +303,7 @@ fn only_tombstones_that_were_never_passed_are_missed() {
     // Between the first look and the acknowledgement, others had more of them removed.
     let step = on(step.next, Observation::Page(seen(10, 45)));
     let step = on(step.next, Observation::Page(seen(20, 45)));
-    assert_eq!((name(&step), tail_of(&step).cursor), ("tailing", at(20)));
+    assert_eq!((name(&step), &tail_of(&step).cursor), ("tailing", &place(20)));
     assert_eq!(name(&on(step.next, Observation::Page(seen(30, 46)))), "halted");
 
     let old = Tail { rules: RulesNumber::new(1), ..tail() };
@@ -300,6 +311,6 @@ fn only_tombstones_that_were_never_passed_are_missed() {
     let step = on(step.next, Observation::Page(seen(10, 50)));
     // An acknowledgement of the old cursor was still on the way.
     let step = on(step.next, Observation::Page(seen(20, 50)));
-    assert_eq!((name(&step), tail_of(&step).cursor), ("tailing", at(20)));
+    assert_eq!((name(&step), &tail_of(&step).cursor), ("tailing", &place(20)));
     assert_eq!(name(&on(step.next, Observation::Page(seen(30, 51)))), "halted");
 }

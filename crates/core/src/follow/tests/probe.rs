@@ -32,7 +32,7 @@ impl World {
     }
 
     fn view(&self) -> SourceView {
-        SourceView { newest: at(self.records), pruned: at(0), ..view() }
+        SourceView { newest: moment(self.records), pruned: moment(0), ..view() }
     }
 
     fn step(&self, phase: Phase, seen: Observation) -> Step<Phase> {
@@ -47,7 +47,7 @@ impl World {
     }
 
     fn beginning(&self) -> Phase {
-        tailing(Tail { cursor: at(0), registered: registration(3, self.records), ..tail() })
+        tailing(Tail { cursor: place(0), registered: registration(3, self.records), ..tail() })
     }
 
     /// One turn; `None` if the worker died in it.
@@ -58,21 +58,24 @@ impl World {
         let seen = match command {
             Command::Arm => Observation::Armed,
             Command::Isolate { after } => {
-                let next = after.next();
+                let next = after.passed.newest().next();
                 self.parked.insert(next.get());
                 let failed = Failed { version: next, ..failed("k", 1, true) };
-                Observation::Isolated((next.get() <= self.records).then_some((failed, next)))
+                Observation::Isolated(
+                    (next.get() <= self.records).then(|| (failed, Place::at(next))),
+                )
             }
             Command::Deliver { after, rows_max } => {
-                let last = (after.get() + u64::from(rows_max)).min(self.records);
-                let rows = after.get() + 1..last + 1;
+                let after = after.passed.newest().get();
+                let last = (after + u64::from(rows_max)).min(self.records);
+                let rows = after + 1..last + 1;
                 if rows.clone().any(|row| self.killers.contains(&row)) {
                     return None;
                 }
                 self.delivered.extend(rows);
                 let end = last == self.records;
                 Observation::Page(PageSeen {
-                    next: at(last),
+                    next: place(last),
                     moment: end.then(|| moment(self.records)),
                     view: self.view(),
                     ..page()
@@ -147,12 +150,12 @@ fn an_isolated_record_is_parked_and_passed() {
     let probe = Some(Probe { rows: 1, armed: false, lone_deaths: 5 });
     let claimed = Some(Claim::UpTo(moment(50)));
     let before = tailing(Tail { probe, claimed, ..tail() });
-    let step = on(before.clone(), Observation::Isolated(Some((failed("k", 1, true), at(55)))));
-    let expected = Tail { cursor: at(55), ..tail() };
+    let step = on(before.clone(), Observation::Isolated(Some((failed("k", 1, true), place(55)))));
+    let expected = Tail { cursor: place(55), ..tail() };
     assert_eq!(step.next, tailing(expected));
     assert_eq!(items(&step)[0].retry_in, None);
     let gone = on(before, Observation::Isolated(None));
-    assert_eq!((tail_of(&gone).cursor, tail_of(&gone).probe), (at(50), None));
+    assert_eq!((&tail_of(&gone).cursor, tail_of(&gone).probe), (&place(50), None));
     assert_eq!(gone.writes, []);
 }
 

@@ -10,10 +10,10 @@ fn seen(phase: Phase, page: PageSeen) -> Step<Phase> {
 /// X1 and S3: a place in a compacted feed is no moment.
 #[test]
 fn only_the_end_of_the_feed_claims_a_moment() {
-    let step = seen(tailing(tail()), PageSeen { next: at(58), moment: None, ..page() });
-    assert_eq!((tail_of(&step).cursor, step.writes.len()), (at(58), 0));
-    let step = seen(step.next, PageSeen { next: at(60), ..page() });
-    assert_eq!(tail_of(&step).cursor, at(60));
+    let step = seen(tailing(tail()), PageSeen { next: place(58), moment: None, ..page() });
+    assert_eq!((&tail_of(&step).cursor, step.writes.len()), (&place(58), 0));
+    let step = seen(step.next, PageSeen { next: place(60), ..page() });
+    assert_eq!(tail_of(&step).cursor, place(60));
     assert_eq!(claims(&step), [&Claim::UpTo(moment(60))]);
 }
 
@@ -36,12 +36,12 @@ fn without_trusted_capture_nothing_is_vouched_for() {
     for (capture, code) in states {
         let untrusted = SourceView { capture, ..view() };
         for moment in [None, page().moment] {
-            let seen_page = PageSeen { next: at(58), moment, view: untrusted.clone(), ..page() };
+            let seen_page = PageSeen { next: place(58), moment, view: untrusted.clone(), ..page() };
             let step = seen(tailing(tail()), seen_page.clone());
-            assert_eq!(tail_of(&step).cursor, at(58));
+            assert_eq!(tail_of(&step).cursor, place(58));
             assert_eq!(claims(&step), [&Claim::Broken(code.clone())]);
             assert_eq!(seen(step.next.clone(), seen_page).writes, [], "it is said once");
-            let mended = seen(step.next, PageSeen { next: at(60), ..page() });
+            let mended = seen(step.next, PageSeen { next: place(60), ..page() });
             assert_eq!(claims(&mended), [&Claim::UpTo(crate::Moment::at(at(60)))]);
         }
     }
@@ -51,13 +51,13 @@ fn without_trusted_capture_nothing_is_vouched_for() {
 #[test]
 fn a_page_of_a_source_that_went_back_halts_where_the_run_was() {
     let views = [
-        (SourceView { newest: at(49), ..view() }, Code::SOURCE_WENT_BACK),
+        (SourceView { newest: moment(49), ..view() }, Code::SOURCE_WENT_BACK),
         (SourceView { incarnation: incarnation("other"), ..view() }, Code::SOURCE_WENT_BACK),
         (SourceView { registration: None, ..view() }, Code::SOURCE_WENT_BACK),
-        (SourceView { pruned: at(51), ..view() }, Code::TOMBSTONES_PRUNED),
+        (SourceView { pruned: moment(51), ..view() }, Code::TOMBSTONES_PRUNED),
     ];
     for (view, code) in views {
-        let step = seen(tailing(tail()), PageSeen { next: at(58), view, ..page() });
+        let step = seen(tailing(tail()), PageSeen { next: place(58), view, ..page() });
         assert_eq!((step.next.name(), tail_of(&step)), ("halted", &tail()));
         assert_eq!(claims(&step), [&Claim::Broken(code)]);
     }
@@ -66,27 +66,35 @@ fn a_page_of_a_source_that_went_back_halts_where_the_run_was() {
 /// X5: the sink knows more than the source does; somebody has to say which side is right.
 #[test]
 fn a_sink_that_is_ahead_halts() {
-    let delivered = Delivered { sent: true, ahead: Some(Key::new("k")), ..Delivered::default() };
-    let of_page = PageSeen { next: at(58), delivered: delivered.clone(), ..page() };
+    let delivered = Delivered {
+        mark: Some(MarkNumber::new(9)),
+        ahead: Some(Key::new("k")),
+        ..Delivered::default()
+    };
+    let of_page = PageSeen { next: place(58), delivered: delivered.clone(), ..page() };
     for observation in [Observation::Page(of_page), Observation::Redelivered(delivered)] {
         let step = on(tailing(tail()), observation);
-        assert_eq!((step.next.name(), tail_of(&step).cursor), ("halted", at(50)));
-        assert_eq!(tail_of(&step).mark, MarkNumber::new(8), "the batch was sent");
+        assert_eq!((step.next.name(), &tail_of(&step).cursor), ("halted", &place(50)));
+        assert_eq!(tail_of(&step).mark, MarkNumber::new(9), "the batch was sent");
         assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_AHEAD)]);
     }
 }
 
 #[test]
-fn the_mark_counts_what_was_sent() {
-    for (sent, number) in [(true, 8), (false, 7)] {
-        let delivered = Delivered { sent, ..Delivered::default() };
+fn the_mark_is_that_of_the_newest_batch_that_was_taken() {
+    for (taken, number) in [(Some(12), 12), (None, 7), (Some(3), 7)] {
+        let mark = taken.map(MarkNumber::new);
+        let delivered = Delivered { mark, ..Delivered::default() };
         let step = seen(
             tailing(tail()),
-            PageSeen { next: at(58), delivered: delivered.clone(), ..page() },
+            PageSeen { next: place(58), delivered: delivered.clone(), ..page() },
         );
         assert_eq!(tail_of(&step).mark, MarkNumber::new(number));
         let step = on(tailing(tail()), Observation::Redelivered(delivered));
-        assert_eq!((tail_of(&step).mark, tail_of(&step).cursor), (MarkNumber::new(number), at(50)));
+        assert_eq!(
+            (tail_of(&step).mark, &tail_of(&step).cursor),
+            (MarkNumber::new(number), &place(50))
+        );
     }
 }
 
@@ -107,7 +115,7 @@ fn a_failed_delivery_is_retried_until_it_is_parked() {
     for (failed, retry_in) in table {
         let attempts = failed.attempts;
         let delivered = Delivered { failed: vec![failed], ..Delivered::default() };
-        let of_page = PageSeen { next: at(58), delivered: delivered.clone(), ..page() };
+        let of_page = PageSeen { next: place(58), delivered: delivered.clone(), ..page() };
         for observation in [Observation::Page(of_page), Observation::Redelivered(delivered)] {
             let step = on(tailing(tail()), observation);
             let item = &items(&step)[0];
@@ -124,10 +132,10 @@ fn a_page_settles_and_enqueues_before_it_claims() {
     let delivered = Delivered {
         settled: vec![Settle { key: Key::new("done"), version: at(54) }],
         failed: vec![failed("k", 1, true)],
-        sent: true,
+        mark: Some(MarkNumber::new(8)),
         ahead: None,
     };
-    let step = seen(tailing(tail()), PageSeen { next: at(60), delivered, ..page() });
+    let step = seen(tailing(tail()), PageSeen { next: place(60), delivered, ..page() });
     let kinds: Vec<_> = step.writes.iter().map(std::mem::discriminant).collect();
     let expected = [
         LedgerWrite::Settle(Vec::new()),
@@ -176,7 +184,7 @@ fn an_acknowledgement_is_written_at_most_each_interval() {
     )
     .expect("asked for");
     let next = tail_of(&step).clone();
-    assert_eq!((next.registered, step.writes.len()), (registration(4, 50), 0));
-    assert_eq!(due(Tail { cursor: at(51), ..next.clone() }, 1_999), None);
-    assert_eq!(due(Tail { cursor: at(51), ..next }, 2_000), Some(registration(5, 51)));
+    assert_eq!((&next.registered, step.writes.len()), (&registration(4, 50), 0));
+    assert_eq!(due(Tail { cursor: place(51), ..next.clone() }, 1_999), None);
+    assert_eq!(due(Tail { cursor: place(51), ..next }, 2_000), Some(registration(5, 51)));
 }

@@ -24,16 +24,28 @@ fn batch_that_is_admitted_leaves_a_mark_in_which_nothing_went_back() {
         (mark(3, 5, 8), mark(3, 5, 8)),
         (mark(1, 5, 8), mark(2, 5, 8)),
     ] {
-        assert_eq!(Mark::after(Some(&held), &sent), Ok(left), "{sent:?}");
+        assert_eq!(
+            Mark::after(Some(&held), &sent, sent.number.min(held.number)),
+            Ok(left),
+            "{sent:?}"
+        );
     }
-    assert_eq!(Mark::after(None, &mark(9, 9, 1)), Ok(mark(9, 9, 1)), "nobody has written it");
+    assert_eq!(
+        Mark::after(None, &mark(9, 9, 1), MarkNumber::new(0)),
+        Ok(mark(9, 9, 1)),
+        "nobody has written it"
+    );
 }
 
 #[test]
 fn batch_of_a_former_holder_is_denied() {
     let held = mark(2, 5, 7);
     for sent in [mark(2, 4, 8), mark(3, 4, 7), mark(2, 1, 99)] {
-        assert_eq!(Mark::after(Some(&held), &sent), Err(Denied::Fenced(held.fence)), "{sent:?}");
+        assert_eq!(
+            Mark::after(Some(&held), &sent, sent.number.min(held.number)),
+            Err(Denied::Fenced(held.fence)),
+            "{sent:?}"
+        );
     }
 }
 
@@ -45,7 +57,11 @@ fn batch_of_another_owner_is_denied_whatever_its_numbers_are() {
         let ledger = LedgerId::parse("another").expect("a token");
         let pipeline = Incarnation::parse("another").expect("a token");
         for stranger in [Mark { ledger, ..sent.clone() }, Mark { pipeline, ..sent.clone() }] {
-            assert_eq!(Mark::after(Some(&held), &stranger), Err(owned.clone()), "{stranger:?}");
+            assert_eq!(
+                Mark::after(Some(&held), &stranger, MarkNumber::new(0)),
+                Err(owned.clone()),
+                "{stranger:?}"
+            );
         }
     }
 }
@@ -54,11 +70,14 @@ fn batch_of_another_owner_is_denied_whatever_its_numbers_are() {
 #[test]
 fn batch_after_one_that_is_not_held_is_denied() {
     let held = mark(2, 5, 7);
+    let number = MarkNumber::new;
     for sent in [mark(2, 5, 9), mark(2, 6, 9), mark(3, 5, 9), mark(2, 5, u64::MAX)] {
-        assert_eq!(Mark::after(Some(&held), &sent), Err(Denied::WentBack(held.number)), "{sent:?}");
+        assert!(Mark::after(Some(&held), &sent, number(7)).is_ok(), "{sent:?}");
+        let denied = Mark::after(Some(&held), &sent, number(8));
+        assert_eq!(denied, Err(Denied::WentBack(held.number)), "{sent:?}");
     }
-    let nothing = Denied::WentBack(MarkNumber::new(0));
-    assert_eq!(Mark::after(None, &mark(2, 5, 2)), Err(nothing), "it was emptied");
+    let nothing = Denied::WentBack(number(0));
+    assert_eq!(Mark::after(None, &mark(2, 5, 2), number(1)), Err(nothing), "it was emptied");
 }
 
 #[test]

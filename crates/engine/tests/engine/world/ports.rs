@@ -11,10 +11,10 @@ use truekeep_core::ports::{
     Acquired, Announced, Announcement, Applied, Batch, Capabilities, Change, ChangePage, Commit,
     Committed, Confirmation, Consumer, Feed, Item, ItemCursor, ItemFilter, ItemKind, Items,
     KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Opened, PipelineRecord, ProcedureKind,
-    Pulse, Pulsed, Receipt, Records, Registration, Retried, Run, Sink,
+    Pulse, Pulsed, Receipt, Records, Registration, Retried, Run, Sink, SourceView,
 };
 use truekeep_core::{
-    HolderId, Key, LeaseToken, LedgerId, PipelineName, ScopeId, Timestamp, Version,
+    HolderId, Key, LeaseToken, LedgerId, PipelineName, Place, ScopeId, Timestamp, Version,
 };
 use truekeep_sink_memory::MemorySink;
 
@@ -120,10 +120,13 @@ impl Items for Tapped<MemoryLedger> {
 
 #[async_trait]
 impl Feed for Tapped<MemorySource> {
+    async fn view(&self, consumer: &Consumer, at: &Place) -> Result<SourceView, PortError> {
+        pass!(self, "feed.view", Feed::view(&*self.port, consumer, at))
+    }
     async fn changes(
         &self,
         consumer: &Consumer,
-        after: Version,
+        after: &Place,
         limit: u32,
     ) -> Result<ChangePage, PortError> {
         pass!(self, "feed.changes", self.port.changes(consumer, after, limit))
@@ -131,7 +134,7 @@ impl Feed for Tapped<MemorySource> {
     async fn find(&self, keys: &[Key]) -> Result<Vec<Option<Change>>, PortError> {
         pass!(self, "feed.find", self.port.find(keys))
     }
-    async fn register(&self, consumer: &Consumer, new: Registration) -> Result<(), PortError> {
+    async fn register(&self, consumer: &Consumer, new: &Registration) -> Result<(), PortError> {
         pass!(self, "feed.register", self.port.register(consumer, new))
     }
     async fn forget(&self, consumer: &Consumer) -> Result<(), PortError> {
@@ -162,7 +165,7 @@ impl Records for Tapped<MemorySource> {
 impl Tapped<MemorySink> {
     /// Applies what the sink has no grudge against.
     async fn grudging(&self, batch: Batch) -> Result<Applied, PortError> {
-        let Batch { mark, deliveries } = batch;
+        let Batch { mark, follows, deliveries } = batch;
         let grudges: Vec<_> = deliveries.iter().map(|d| self.tap.grudge(&d.key)).collect();
         if grudges.contains(&Some(Grudge::Kills)) {
             self.tap.killed.notify_one();
@@ -174,7 +177,7 @@ impl Tapped<MemorySink> {
         let liked = deliveries.into_iter().zip(&grudges).filter(|(_, grudge)| grudge.is_none());
         let liked: Vec<_> = liked.map(|(delivery, _)| delivery).collect();
         let keys: Vec<_> = liked.iter().map(|delivery| delivery.key.clone()).collect();
-        let applied = self.port.apply(Batch { mark, deliveries: liked }).await?;
+        let applied = self.port.apply(Batch { mark, follows, deliveries: liked }).await?;
         self.tap.reached(keys.into_iter());
         let mut outcomes = applied.outcomes.into_iter();
         let outcomes = grudges.into_iter().map(|grudge| match grudge {
