@@ -169,7 +169,7 @@ impl Runner {
             }
         }
         let failed = delivered.failed.len() as u64;
-        let ChangePage { next, end, moment, view, .. } = head;
+        let ChangePage { next, end, moment, view, .. } = *head;
         let more = !end || moment.is_none();
         let newest = Some(view.newest.clone());
         let seen = Observation::Page(PageSeen { next, moment, view, delivered });

@@ -17,7 +17,7 @@ use truekeep_core::{Key, Place};
 #[derive(Debug)]
 pub(crate) enum Part {
     /// The page without its changes: its place, end, moment and view.
-    Head(ChangePage),
+    Head(Box<ChangePage>),
     /// Records of the page, as many as fit in a batch.
     Rows(Vec<(Change, Loaded)>),
     /// The page is whole.
@@ -116,7 +116,7 @@ async fn read_on(
         let changes = std::mem::take(&mut page.changes);
         let end = page.end || page.next == after;
         after = page.next.clone();
-        if parts.send(Ok(Part::Head(page))).await.is_err() {
+        if parts.send(Ok(Part::Head(Box::new(page)))).await.is_err() {
             return Ok(());
         }
         let mut left = changes.into_iter();

@@ -1,3 +1,5 @@
+//! Snapshots with holes, and what they cover.
+
 use super::*;
 
 fn at(newest: u64) -> Moment {
