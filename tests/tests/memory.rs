@@ -70,6 +70,7 @@ async fn worker(folder: &Path) -> Answer<Worker> {
         capture: Arc::new(source),
         sink: Arc::new(sink),
         reconcile_every: None,
+        source_went_back: Default::default(),
     };
     let ports = Ports {
         ledger: ledger.clone(),

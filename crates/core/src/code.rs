@@ -211,6 +211,10 @@ codes! {
         "The source could not be read.",
         "A query of the rules fails, or the storage does.",
         "The message holds the database's own words.";
+    SOURCE_REPAIRED:
+        "The source had gone back, and was numbered anew.",
+        "It was restored from a backup, or lost its last writes in a crash; `source_went_back` says \"repair\".",
+        "Nothing: everything is delivered again, and a reconcile removes what only the lost state had; many such records need `truekeep reconcile --confirm`.";
     SOURCE_UNAVAILABLE:
         "The source cannot be opened.",
         "The path does not exist, is a folder, or may not be read.",

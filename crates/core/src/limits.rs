@@ -35,6 +35,13 @@ pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
 /// How often a moving position is written into the source: a restored source is told from the
 /// real one to within this.
 pub const REGISTER_EVERY: Duration = Duration::from_secs(1);
+/// By how much the numbers of a source that went back are raised: more than a page that was sent and
+/// never committed can have gone on.
+pub const REPAIR_GAP: u64 = 1 << 20;
+
+/// How long after a repair of a source the next one waits for an operator.
+pub const REPAIR_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
+
 /// How often a halted scope looks again whether its cause is gone: an operator's fix is noticed
 /// without a restart.
 pub const HALTED_RECHECK: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use truekeep_core::certificate::{Certificate, State};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::follow::{Command, Follow, Phase, Terms};
+use truekeep_core::follow::{Command, Follow, Phase, SourceWentBack, Terms};
 use truekeep_core::lease::{self, Lease};
 use truekeep_core::ports::{
     Archive, Consumer, Items, Leases, Ledger, PipelineRecord, ProcedureKind, Run,
@@ -190,7 +190,7 @@ impl PipelineStatus {
         let health = known.run.as_ref().map(|run| &run.health);
         let halted = match &known.phase {
             Some(Phase::Halted(halted)) => Some(&halted.code),
-            Some(Phase::Opening(_) | Phase::Tailing(_)) | None => None,
+            Some(Phase::Opening(_) | Phase::Tailing(_) | Phase::Repairing(_)) | None => None,
         };
         let of_certificate = certificate.and_then(|certificate| certificate.code.as_ref());
         Self {
@@ -236,6 +236,7 @@ pub fn due(known: &Known, page_rows: u32) -> String {
         delivery: RetryPolicy::DELIVERY,
         register_every: limits::REGISTER_EVERY,
         halted_recheck: limits::HALTED_RECHECK,
+        source_went_back: SourceWentBack::Halt,
     };
     match Follow::due(&terms, phase, known.now) {
         Due::At(at) => format!("look again at {at}"),
@@ -245,6 +246,10 @@ pub fn due(known: &Known, page_rows: u32) -> String {
         Due::Now(Command::Register(registration)) => {
             format!("tell the source that everything up to {} was consumed", registration.passed)
         }
+        Due::Now(Command::BeginAgain { above }) => {
+            format!("let the source's numbers go on above {above}: it went back")
+        }
+        Due::Now(Command::Fill) => "number the next rows of the source anew".to_owned(),
         Due::Now(Command::Arm) => "mark the next page as one that may kill a worker".to_owned(),
         Due::Now(Command::Deliver { after, rows_max }) => {
             format!("deliver at most {rows_max} changes after {after}, once there are any")

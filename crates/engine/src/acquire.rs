@@ -78,7 +78,8 @@ impl Runner {
     ) -> Result<Held, PortError> {
         let scope = self.pipeline.scope.clone();
         let consumer = Consumer { ledger, pipeline: record.incarnation.clone() };
-        let terms = self.settings.terms(record.rules.number, consumer);
+        let terms =
+            self.settings.terms(record.rules.number, consumer, self.pipeline.source_went_back);
         let run = self.open_run().await?;
         let pulse = self.ports.ledger.pulse(&scope, ProcedureKind::Follow).await?;
         let pulse = pulse.ok_or_else(|| {

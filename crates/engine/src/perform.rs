@@ -76,6 +76,15 @@ impl Runner {
                 self.prune().await;
                 Performed::fact(Observation::Registered(registration))
             }
+            Command::BeginAgain { above } => {
+                held.reader = None;
+                self.pipeline.capture.begin_again(above).await?;
+                Performed::fact(Observation::BegunAgain)
+            }
+            Command::Fill => {
+                let done = self.pipeline.capture.fill().await?.done;
+                Performed::fact(Observation::Filled { done })
+            }
             Command::Arm => Performed::fact(Observation::Armed),
             Command::Deliver { after, rows_max } => {
                 if self.claim_items(held).await? {
@@ -145,6 +154,7 @@ impl Runner {
             }
         };
         let (mut delivered, mut records) = (Delivered::default(), 0);
+        let mut greatest = None;
         // F2: nothing is sent from a source that went back; the machine halts on the same view.
         if tail.admit(&head.view).is_ok() {
             loop {
@@ -152,6 +162,7 @@ impl Runner {
                     Some(Part::Rows(rows)) => {
                         let mut shipment = Shipment::default();
                         for (change, loaded) in rows {
+                            greatest = greatest.max(Some(change.version));
                             shipment.add(change, loaded, held.terms.rules, 1);
                         }
                         let tally = held.tally;
@@ -172,7 +183,7 @@ impl Runner {
         let ChangePage { next, end, moment, view, .. } = *head;
         let more = !end || moment.is_none();
         let newest = Some(view.newest.clone());
-        let seen = Observation::Page(PageSeen { next, moment, view, delivered });
+        let seen = Observation::Page(PageSeen { next, newest: greatest, moment, view, delivered });
         Ok(Performed { records, failed, newest, more, ..Performed::fact(seen) })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use truekeep_core::follow::Terms;
+use truekeep_core::follow::{SourceWentBack, Terms};
 use truekeep_core::limits;
 use truekeep_core::ports::{
     Capture, Clock, Consumer, Entropy, Feed, Items, Leases, Ledger, Records, Sink,
@@ -46,6 +46,8 @@ pub struct Pipeline {
     /// How often both sides are held against each other by itself; `None`: only when there is a
     /// reason.
     pub reconcile_every: Option<Duration>,
+    /// What to do about a source that went back.
+    pub source_went_back: SourceWentBack,
 }
 
 /// How a worker works.
@@ -95,7 +97,12 @@ impl Default for Settings {
 
 impl Settings {
     /// The terms of a run of follow under these settings.
-    pub fn terms(&self, rules: RulesNumber, consumer: Consumer) -> Terms {
+    pub fn terms(
+        &self,
+        rules: RulesNumber,
+        consumer: Consumer,
+        source_went_back: SourceWentBack,
+    ) -> Terms {
         Terms {
             rules,
             consumer,
@@ -103,6 +110,7 @@ impl Settings {
             delivery: self.delivery,
             register_every: self.register_every,
             halted_recheck: self.halted_recheck,
+            source_went_back,
         }
     }
 }

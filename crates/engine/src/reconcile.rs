@@ -16,7 +16,7 @@ use truekeep_core::ports::{
     Run, RunHealth, RunState,
 };
 use truekeep_core::procedure::{Due, Procedure};
-use truekeep_core::reconcile::{Command, Found, Observation, Reconcile, Stored, Terms};
+use truekeep_core::reconcile::{BlastGuard, Command, Found, Observation, Reconcile, Stored, Terms};
 use truekeep_core::{Key, Rank, RunId, RunVersion, Stamp, Timestamp};
 
 use crate::commit::{self, settle};
@@ -292,7 +292,9 @@ impl Runner {
         if self.opened.as_ref() == Some(&key) {
             return Ok(());
         }
-        let stored = Stored::first(Terms::default());
+        let doubtful = held.phase.tail().is_some_and(follow::Tail::source_went_back);
+        let guard = if doubtful { BlastGuard::LOST_FUTURE } else { BlastGuard::default() };
+        let stored = Stored::first(Terms { guard, ..Terms::default() });
         let new = NewRun {
             id: self.ports.entropy.run_id(),
             scope: held.scope.clone(),

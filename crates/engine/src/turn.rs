@@ -87,6 +87,7 @@ impl Runner {
         self.adapt(held, &performed, took);
         let more = performed.more;
         let opened = matches!(performed.seen, Observation::Opened(_));
+        let numbering = matches!(performed.seen, Observation::Filled { done: false });
         let turn = self.conclude(held, performed).await?;
         if opened {
             self.find_beside(held).await?;
@@ -94,6 +95,7 @@ impl Runner {
         }
         let turn = self.beside(held, turn).await?;
         Ok(match turn {
+            Turn::NotDue if numbering => Turn::Advanced,
             Turn::NotDue if more => Turn::Deferred,
             // The feed had its turn; the next one is the items'.
             Turn::NotDue if held.items_due(now) => Turn::Advanced,
@@ -106,7 +108,7 @@ impl Runner {
             Phase::Halted(halted) => {
                 Turn::Halted(halted.code.clone(), held.why_halted(&halted.code), left)
             }
-            Phase::Opening(_) | Phase::Tailing(_) => Turn::NotDue,
+            Phase::Opening(_) | Phase::Tailing(_) | Phase::Repairing(_) => Turn::NotDue,
         }
     }
 

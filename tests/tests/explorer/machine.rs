@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use truekeep_core::code::Code;
 use truekeep_core::follow::{
-    Command, Delivered, Failed, Follow, Observation, Opened, PageSeen, Phase, Terms,
+    Command, Delivered, Failed, Follow, Observation, Opened, PageSeen, Phase, SourceWentBack, Terms,
 };
 use truekeep_core::guard::{Guard, Held, Lost};
 use truekeep_core::lease::{self, Lease};
@@ -215,6 +215,7 @@ fn terms(rules: u8) -> Terms {
         },
         register_every: Duration::ZERO,
         halted_recheck: Duration::ZERO,
+        source_went_back: SourceWentBack::Halt,
     }
 }
 
@@ -235,6 +236,7 @@ fn observation(seen: Seen) -> Observation {
         Seen::Armed => Observation::Armed,
         Seen::Page { next, moment, view, done } => Observation::Page(PageSeen {
             next: Place::at(version(next)),
+            newest: None,
             moment: moment.map(|newest| Moment::at(version(newest))),
             view: source_view(view),
             delivered: done.map(delivered).unwrap_or_default(),

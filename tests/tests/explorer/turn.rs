@@ -97,6 +97,7 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
                 Worker::Ready(turn)
             });
         }
+        Command::BeginAgain { .. } | Command::Fill => unreachable!("the source is never older"),
         Command::Arm => {
             to.step(world, Action::Arm(w), |_| committing(turn, Seen::Armed));
         }

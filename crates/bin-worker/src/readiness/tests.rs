@@ -54,7 +54,8 @@ fn halted(known: Known, code: Code, text: &str) -> Known {
         token: None,
         delivered: 0,
     };
-    let phase = Phase::Halted(Halted { code, since: Timestamp::from_ms(0), before: None });
+    let phase =
+        Phase::Halted(Halted { code, since: Timestamp::from_ms(0), before: None, suspect: None });
     Known { run: Some(run), phase: Some(phase), ..known }
 }
 

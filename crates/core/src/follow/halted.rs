@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Phase, Tail, Terms};
+use super::{Command, Phase, Suspect, Tail, Terms};
 use crate::Timestamp;
 use crate::certificate::Claim;
 use crate::code::Code;
@@ -18,14 +18,21 @@ pub struct Halted {
     pub since: Timestamp,
     /// What the run remembers.
     pub before: Option<Tail>,
+    /// The source that went back, if it may be repaired once the same is seen again.
+    pub suspect: Option<Suspect>,
 }
 
 impl Halted {
-    pub(super) fn enter(before: Option<Tail>, code: Code, now: Timestamp) -> Step<Phase> {
+    pub(super) fn enter(
+        before: Option<Tail>,
+        code: Code,
+        suspect: Option<Suspect>,
+        now: Timestamp,
+    ) -> Step<Phase> {
         let text = code.entry().map_or("", |entry| entry.meaning).to_owned();
         let event = Event { code: code.clone(), text };
         Step {
-            next: Phase::Halted(Self { code: code.clone(), since: now, before }),
+            next: Phase::Halted(Self { code: code.clone(), since: now, before, suspect }),
             writes: vec![LedgerWrite::Certify(Claim::Broken(code)), LedgerWrite::Record(event)],
         }
     }

@@ -9,11 +9,13 @@
 //!    │              ▼                                              ▼
 //!    └──look again── Halted ◀──────────────────────────────────────┘
 //! ```
-//! A take-over of the lease, and new rules, lead to Opening from everywhere.
+//! A source that went back may lead to Repairing, which numbers it anew and then goes on to Tailing.
+//! A take-over of the lease, and new rules, lead to Opening from everywhere but there.
 
 mod halted;
 mod opening;
 mod probe;
+mod repairing;
 mod tail;
 mod tailing;
 
@@ -24,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use halted::Halted;
 pub use opening::{Opened, Opening};
 pub use probe::Probe;
+pub use repairing::{Repairing, SourceWentBack, Stage, Suspect};
 pub use tail::Tail;
 pub use tailing::{Delivered, Failed, PageSeen, Tailing};
 
@@ -31,7 +34,7 @@ use crate::code::Code;
 use crate::ports::{Consumer, LedgerWrite, Registration};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::retry::RetryPolicy;
-use crate::{Attempt, Place, RulesNumber, Timestamp};
+use crate::{Attempt, Place, RulesNumber, Timestamp, Version};
 
 /// What a run of follow works under.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +51,8 @@ pub struct Terms {
     pub register_every: Duration,
     /// How often a halted run looks again.
     pub halted_recheck: Duration,
+    /// What to do about a source that went back.
+    pub source_went_back: SourceWentBack,
 }
 
 /// Where the run is.
@@ -60,6 +65,8 @@ pub enum Phase {
     Tailing(Tailing),
     /// Needs an operator; looks again now and then.
     Halted(Halted),
+    /// Numbers a source anew that went back.
+    Repairing(Repairing),
 }
 
 impl Phase {
@@ -72,6 +79,7 @@ impl Phase {
             Self::Opening(opening) => opening.before.as_ref(),
             Self::Tailing(tailing) => Some(&tailing.tail),
             Self::Halted(halted) => halted.before.as_ref(),
+            Self::Repairing(repairing) => Some(&repairing.before),
         }
     }
 
@@ -80,6 +88,7 @@ impl Phase {
             Self::Opening(opening) => opening.before,
             Self::Tailing(tailing) => Some(tailing.tail),
             Self::Halted(halted) => halted.before,
+            Self::Repairing(repairing) => Some(repairing.before),
         }
     }
 
@@ -89,6 +98,7 @@ impl Phase {
             Self::Opening(_) => "opening",
             Self::Tailing(_) => "tailing",
             Self::Halted(_) => "halted",
+            Self::Repairing(_) => "repairing",
         }
     }
 }
@@ -109,6 +119,13 @@ pub enum Command {
         /// The most rows of the page.
         rows_max: u32,
     },
+    /// Make the source's counter go on above a version, and every row to be numbered anew.
+    BeginAgain {
+        /// Greater than any that was seen.
+        above: Version,
+    },
+    /// Number the next rows.
+    Fill,
     /// Read one row of the feed and do not deliver it: it killed too many workers.
     Isolate {
         /// The place in the feed.
@@ -138,6 +155,13 @@ pub enum Observation {
     Isolated(Option<(Failed, Place)>),
     /// What a reconcile has found: why the sink is not to be trusted, or that it is again.
     Judged(Option<Code>),
+    /// The counter goes on above.
+    BegunAgain,
+    /// Rows were numbered.
+    Filled {
+        /// Whether all are.
+        done: bool,
+    },
     /// Something needs an operator.
     Refused(Code),
 }
@@ -153,6 +177,8 @@ impl Observation {
             Self::Redelivered(_) => "redelivered",
             Self::Isolated(_) => "isolated",
             Self::Judged(_) => "judged",
+            Self::BegunAgain => "begun_again",
+            Self::Filled { .. } => "filled",
             Self::Refused(_) => "refused",
         }
     }
@@ -174,6 +200,10 @@ impl Procedure for Follow {
             Phase::Tailing(tailing) if tailing.tail.rules != terms.rules => Due::Now(Command::Open),
             Phase::Tailing(tailing) => tailing.due(terms, now),
             Phase::Halted(halted) => halted.due(terms, now),
+            Phase::Repairing(repairing) if repairing.before.rules != terms.rules => {
+                Due::Now(Command::Open)
+            }
+            Phase::Repairing(repairing) => repairing.due(),
         }
     }
 
@@ -185,7 +215,7 @@ impl Procedure for Follow {
     ) -> Result<Step<Phase>, Misplaced> {
         let halted_by = match &phase {
             Phase::Halted(halted) => Some(halted.code.clone()),
-            Phase::Opening(_) | Phase::Tailing(_) => None,
+            Phase::Opening(_) | Phase::Tailing(_) | Phase::Repairing(_) => None,
         };
         let mut step = follows(terms, phase, seen, now)?;
         if let Phase::Halted(halted) = &step.next
@@ -207,13 +237,27 @@ fn follows(
 ) -> Result<Step<Phase>, Misplaced> {
     let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
     match (phase, seen) {
+        (Phase::Repairing(repairing), Observation::TookOver { .. }) => Ok(repairing.took_over()),
         (phase, Observation::TookOver { after_crash }) => {
             Ok(Opening::took_over(terms, phase.into_tail(), after_crash))
         }
-        (phase, Observation::Opened(opened)) => {
-            Ok(Opening { before: phase.into_tail() }.opened(terms, &opened, now))
+        (Phase::Repairing(repairing), Observation::Opened(opened))
+            if repairing.before.rules == terms.rules =>
+        {
+            Ok(repairing.opened(terms, &opened, now))
         }
-        (phase, Observation::Refused(code)) => Ok(Halted::enter(phase.into_tail(), code, now)),
+        (Phase::Halted(halted), Observation::Opened(opened)) => {
+            let opening = Opening { before: halted.before };
+            Ok(opening.opened(terms, &opened, halted.suspect.as_ref(), now))
+        }
+        (phase, Observation::Opened(opened)) => {
+            Ok(Opening { before: phase.into_tail() }.opened(terms, &opened, None, now))
+        }
+        (phase, Observation::Refused(code)) => {
+            Ok(Halted::enter(phase.into_tail(), code, None, now))
+        }
+        (Phase::Repairing(repairing), Observation::BegunAgain) => Ok(repairing.begun_again()),
+        (Phase::Repairing(repairing), Observation::Filled { done }) => Ok(repairing.filled(done)),
         (Phase::Tailing(tailing), Observation::Registered(registration)) => {
             Ok(tailing.registered(registration, now))
         }
@@ -225,13 +269,17 @@ fn follows(
         }
         (Phase::Tailing(tailing), Observation::Isolated(row)) => Ok(tailing.isolated(terms, row)),
         (
-            Phase::Opening(_) | Phase::Halted(_),
+            Phase::Opening(_) | Phase::Halted(_) | Phase::Repairing(_),
             Observation::Registered(_)
             | Observation::Armed
             | Observation::Judged(_)
             | Observation::Page(_)
             | Observation::Redelivered(_)
             | Observation::Isolated(_),
+        )
+        | (
+            Phase::Opening(_) | Phase::Halted(_) | Phase::Tailing(_),
+            Observation::BegunAgain | Observation::Filled { .. },
         ) => Err(misplaced),
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tail::owned;
-use super::{Halted, Phase, Probe, Tail, Tailing, Terms};
+use super::{Phase, Probe, Repairing, Suspect, Tail, Tailing, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
 use crate::ports::{LedgerWrite, Mark, SourceView};
@@ -37,7 +37,14 @@ impl Opening {
         Step { next: Phase::Opening(Self { before }), writes: Vec::new() }
     }
 
-    pub(super) fn opened(self, terms: &Terms, seen: &Opened, now: Timestamp) -> Step<Phase> {
+    /// `suspect` is what the source was seen as when it made the run halt.
+    pub(super) fn opened(
+        self,
+        terms: &Terms,
+        seen: &Opened,
+        suspect: Option<&Suspect>,
+        now: Timestamp,
+    ) -> Step<Phase> {
         match self.continued(terms, seen, now) {
             Ok(tail) => {
                 let claim = tail.distrust.clone().map_or(Claim::Begun, Claim::Broken);
@@ -46,7 +53,7 @@ impl Opening {
                     writes: vec![LedgerWrite::Certify(claim)],
                 }
             }
-            Err(code) => Halted::enter(self.before, code, now),
+            Err(code) => Repairing::or_halt(terms, self.before, code, (&seen.view, suspect), now),
         }
     }
 

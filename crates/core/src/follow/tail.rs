@@ -8,7 +8,9 @@ use super::{Probe, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
 use crate::ports::{Mark, Registration, SourceView};
-use crate::{Incarnation, MarkNumber, Moment, Place, RegistrationCounter, RulesNumber, Timestamp};
+use crate::{
+    Incarnation, MarkNumber, Moment, Place, RegistrationCounter, RulesNumber, Timestamp, Version,
+};
 
 /// The memory of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub struct Tail {
     /// Tombstones of writes that it includes are not missed: they were gone before the first page
     /// was read, or were delivered under earlier rules and may go at any time.
     pub floor: Moment,
+    /// The greatest version that was ever delivered.
+    pub delivered: Version,
     /// What was last claimed, so that an idle run writes nothing.
     pub claimed: Option<Claim>,
     /// The newest batch that is known to have been confirmed; what is sent next has numbers of the
@@ -34,6 +38,8 @@ pub struct Tail {
     /// Why no moment is claimed although everything is delivered: the sink is known not to hold what
     /// it was given. A reconcile sets it, and takes it away when it has ended well.
     pub distrust: Option<Code>,
+    /// When the source was last numbered anew because it went back.
+    pub repaired_at: Option<Timestamp>,
     /// Set while a record that kills workers is looked for.
     pub probe: Option<Probe>,
 }
@@ -60,11 +66,13 @@ impl Tail {
             feed: view.incarnation.clone(),
             cursor: Place::START,
             floor: view.pruned.clone().or_later(passed),
+            delivered: before.map_or(Version::new(0), |tail| tail.delivered),
             claimed: None,
             mark,
             registered,
             registered_at: now,
             distrust: None,
+            repaired_at: before.and_then(|tail| tail.repaired_at),
             probe: None,
         }
     }
@@ -103,6 +111,11 @@ impl Tail {
             ]
             .contains(code)
         })
+    }
+
+    /// Whether the doubt is about a source that went back.
+    pub fn source_went_back(&self) -> bool {
+        self.distrust == Some(Code::SOURCE_WENT_BACK)
     }
 
     /// Whether nothing of the feed was passed yet, so that no deletion can have been missed.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Halted, Phase, Tail, Terms, exhausted};
+use super::{Command, Halted, Phase, Repairing, Tail, Terms, exhausted};
 use crate::certificate::Claim;
 use crate::code::Code;
 use crate::ports::{
@@ -59,6 +59,8 @@ pub struct Delivered {
 pub struct PageSeen {
     /// The place after it.
     pub next: Place,
+    /// The greatest version in it; none if it is empty.
+    pub newest: Option<Version>,
     /// The moment that is reached with it.
     pub moment: Option<Moment>,
     /// The source as seen in the page's snapshot.
@@ -113,7 +115,7 @@ impl Tailing {
 
     pub(super) fn page(mut self, terms: &Terms, page: PageSeen, now: Timestamp) -> Step<Phase> {
         if let Err(code) = self.tail.admit(&page.view) {
-            return Halted::enter(Some(self.tail), code, now);
+            return Repairing::or_halt(terms, Some(self.tail), code, (&page.view, None), now);
         }
         if self.tail.at_the_beginning() {
             // Until we had registered, others may have had more of them removed.
@@ -126,6 +128,7 @@ impl Tailing {
             Err(halted) => return *halted,
         };
         self.tail.cursor = page.next;
+        self.tail.delivered = page.newest.unwrap_or_default().max(self.tail.delivered);
         if moved || page.moment.is_some() {
             let probe = self.tail.probe.take();
             self.tail.probe = probe.and_then(|probe| probe.after_progress(terms.page_rows));
@@ -163,7 +166,8 @@ impl Tailing {
     ) -> Result<Vec<LedgerWrite>, Box<Step<Phase>>> {
         self.tail.mark = delivered.mark.map_or(self.tail.mark, |taken| taken.max(self.tail.mark));
         if delivered.ahead.is_some() {
-            return Err(Box::new(Halted::enter(Some(self.tail.clone()), Code::SINK_AHEAD, now)));
+            let tail = Some(self.tail.clone());
+            return Err(Box::new(Halted::enter(tail, Code::SINK_AHEAD, None, now)));
         }
         let mut writes = Vec::new();
         if !delivered.settled.is_empty() {

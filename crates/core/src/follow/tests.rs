@@ -2,6 +2,7 @@
 
 mod opening;
 mod probe;
+mod repairing;
 mod stored;
 mod tailing;
 
@@ -50,6 +51,7 @@ fn terms() -> Terms {
         delivery: RetryPolicy { jitter: Jitter::None, ..RetryPolicy::DELIVERY },
         register_every: Duration::from_secs(1),
         halted_recheck: Duration::from_secs(30),
+        source_went_back: SourceWentBack::Halt,
     }
 }
 
@@ -60,11 +62,13 @@ fn tail() -> Tail {
         feed: incarnation("feed"),
         cursor: place(50),
         floor: moment(0),
+        delivered: at(0),
         claimed: None,
         mark: MarkNumber::new(7),
         registered: registration(3, 40),
         registered_at: NOW,
         distrust: None,
+        repaired_at: None,
         probe: None,
     }
 }
@@ -101,13 +105,14 @@ fn opening(before: Option<Tail>) -> Phase {
 }
 
 fn halted(before: Option<Tail>) -> Phase {
-    Phase::Halted(Halted { code: Code::SINK_AHEAD, since: NOW, before })
+    Phase::Halted(Halted { code: Code::SINK_AHEAD, since: NOW, before, suspect: None })
 }
 
 /// A page up to the end of the feed, with nothing in it.
 fn page() -> PageSeen {
     PageSeen {
         next: place(50),
+        newest: None,
         moment: Some(moment(60)),
         view: view(),
         delivered: Delivered::default(),

@@ -36,6 +36,10 @@ impl Default for BlastGuard {
 }
 
 impl BlastGuard {
+    /// After a source went back: what only the lost future had is an operator's to give up, but for
+    /// a few records.
+    pub const LOST_FUTURE: Self = Self { orphans_free: 19, share_max: 0.0, orphans_max: 100_000 };
+
     /// Whether the orphans of a whole comparison may be deleted.
     ///
     /// # Errors

@@ -106,6 +106,7 @@ fn terms(consumer: Consumer) -> Terms {
         delivery: RetryPolicy::DELIVERY,
         register_every: Duration::from_secs(1),
         halted_recheck: Duration::from_secs(1),
+        source_went_back: Default::default(),
     }
 }
 
@@ -155,7 +156,7 @@ async fn a_cursor_of_other_rules_counts_for_nothing() {
     let (page, moved) = (page.expect("read"), Place::at(Version::new(1)));
     let delivered = Delivered::default();
     let (next, moment, view) = (page.next, page.moment, page.view);
-    let seen = Observation::Page(PageSeen { next, moment, view, delivered });
+    let seen = Observation::Page(PageSeen { next, newest: None, moment, view, delivered });
     let phase = known.phase.take().expect("tailing");
     let step = Follow::on(&terms(known.consumer().expect("announced")), phase, seen, known.now);
     known.phase = Some(step.expect("it fits").next);

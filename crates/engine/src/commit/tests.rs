@@ -19,6 +19,7 @@ use super::*;
 use crate::keeper::Keeper;
 use crate::pipeline::Settings;
 use crate::scope::Batches;
+use truekeep_core::follow::SourceWentBack;
 
 type Answer = Result<Committed, FailureClass>;
 
@@ -89,7 +90,7 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         took_over: None,
         run: RunId::parse("run").expect("valid"),
         version: RunVersion::new(7),
-        terms: settings.terms(rules, consumer),
+        terms: settings.terms(rules, consumer, SourceWentBack::Halt),
         phase: Phase::START,
         health: RunHealth::default(),
         tally: Tally::default(),

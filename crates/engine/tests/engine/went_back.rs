@@ -6,6 +6,7 @@ use std::sync::Arc;
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::certificate::State;
 use truekeep_core::code::Code;
+use truekeep_core::follow::SourceWentBack;
 use truekeep_core::ports::Capture;
 use truekeep_engine::Ending;
 
@@ -74,6 +75,67 @@ async fn a_source_that_is_restored_under_a_running_worker_halts_before_its_next_
     assert_eq!(process.tap.count("sink.apply"), 0);
     is_stale(&world, Code::SOURCE_WENT_BACK).await;
     running.stop().await;
+}
+
+/// Rule 122: what only the lost future had is removed, what it overwrote is delivered again, and the
+/// certificate says nothing good until both are done.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_restored_is_repaired_if_the_policy_says_so() {
+    for writes in [0, 200] {
+        let world = World { source_went_back: SourceWentBack::Repair, ..World::new() };
+        world.rows(0..400, "first");
+        world.drain().await;
+        let backup = world.source.backup();
+        with_a_past(&world).await;
+        world.rows(1_000..1_010, "lost");
+        world.drain().await;
+        world.source.restore(&backup);
+        world.rows(500..500 + writes, "other");
+        let process = world.process();
+        let running = process.start();
+        pass(20).await;
+        is_stale(&world, Code::SOURCE_WENT_BACK).await;
+        assert_eq!(process.tap.count("sink.apply"), 0, "the same is to be seen twice");
+        pass(90).await;
+        assert!(world.equal(), "{:?}", world.differences());
+        assert_eq!(world.certificate().await.state, State::Complete);
+        world.source.restore(&backup);
+        pass(90).await;
+        is_stale(&world, Code::SOURCE_WENT_BACK).await;
+        running.stop().await;
+    }
+}
+
+/// Rule 122: a lost future of twenty records or more is an operator's to give up.
+#[tokio::test(start_paused = true)]
+async fn a_repair_removes_no_more_than_a_few_records_by_itself() {
+    let world = World { source_went_back: SourceWentBack::Repair, ..World::new() };
+    world.rows(0..2_000, "first");
+    world.drain().await;
+    let backup = world.source.backup();
+    world.rows(3_000..3_020, "lost");
+    world.drain().await;
+    world.source.restore(&backup);
+    let running = world.process().start();
+    pass(200).await;
+    assert_eq!(world.differences().len(), 20);
+    is_stale(&world, Code::GUARD_REFUSED).await;
+    running.stop().await;
+}
+
+/// Rule 123: the sink is the only one that knows of the future that source and ledger have lost.
+#[tokio::test(start_paused = true)]
+async fn a_source_and_a_ledger_that_were_restored_together_halt() {
+    let world = World { source_went_back: SourceWentBack::Repair, ..World::new() };
+    world.rows(0..10, "first");
+    world.drain().await;
+    let (source, ledger) = (world.source.backup(), world.ledger.state());
+    with_a_past(&world).await;
+    world.source.restore(&source);
+    world.ledger.restore(ledger);
+    world.rows(0..1, "other");
+    halts(&world, Code::LEDGER_WENT_BACK).await;
+    is_stale(&world, Code::LEDGER_WENT_BACK).await;
 }
 
 /// Rule 121: a capture that was taken out and put in again is another feed.

@@ -110,6 +110,7 @@ pub fn pipeline(source: &SqliteSource, sink: SqliteSink) -> Result<Pipeline, Box
         records: Arc::new(source.clone()),
         capture: Arc::new(source.clone()),
         reconcile_every: None,
+        source_went_back: Default::default(),
         sink: Arc::new(sink),
     })
 }

@@ -121,7 +121,12 @@ fn what_went_back_or_belongs_to_another_halts() {
         let step = opened(&world);
         assert_eq!(
             step.next,
-            Phase::Halted(Halted { code: code.clone(), since: NOW, before: world.before.clone() }),
+            Phase::Halted(Halted {
+                suspect: Suspect::of(world.before.as_ref(), &code, &world.view),
+                code: code.clone(),
+                since: NOW,
+                before: world.before.clone(),
+            }),
             "{what}"
         );
         assert_eq!(claims(&step), [&Claim::Broken(code)], "{what}");

@@ -56,6 +56,7 @@ impl World {
             panic!("it never waits: {phase:?}")
         };
         let seen = match command {
+            Command::BeginAgain { .. } | Command::Fill => panic!("nothing went back"),
             Command::Arm => Observation::Armed,
             Command::Isolate { after } => {
                 let next = after.passed.newest().next();

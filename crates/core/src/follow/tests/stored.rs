@@ -20,43 +20,43 @@ fn the_stored_form_is_a_promise() {
         (
             opening(Some(tail())),
             concat!(
-                r#"{"phase":"opening","before":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","#,
+                r#"{"phase":"opening","before":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
                 r#""claimed":null,"mark":7,"registered":{"counter":3,"passed":"40"},"#,
-                r#""registered_at":100000,"distrust":null,"probe":null}}"#,
+                r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
         (
             tailing(full()),
             concat!(
-                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"30","#,
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"30","delivered":0,"#,
                 r#""claimed":{"up_to":"50"},"mark":7,"registered":{"counter":3,"passed":"40"},"#,
-                r#""registered_at":100000,"distrust":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+                r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
             ),
         ),
         (
             tailing(begun),
             concat!(
-                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","#,
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
                 r#""claimed":"begun","mark":7,"registered":{"counter":3,"passed":"40"},"#,
-                r#""registered_at":100000,"distrust":null,"probe":null}}"#,
+                r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
         (
             tailing(broken),
             concat!(
-                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","#,
+                r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
                 r#""claimed":{"broken":"CAPTURE_FILLING"},"mark":7,"#,
-                r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"distrust":null,"probe":null}}"#,
+                r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
-        (halted(None), r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null}"#),
+        (halted(None), r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null,"suspect":null}"#),
         (
             halted(Some(full())),
             concat!(
                 r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":{"rules":2,"#,
-                r#""feed":"feed","cursor":{"passed":"50"},"floor":"30","claimed":{"up_to":"50"},"mark":7,"#,
+                r#""feed":"feed","cursor":{"passed":"50"},"floor":"30","delivered":0,"claimed":{"up_to":"50"},"mark":7,"#,
                 r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"#,
-                r#""distrust":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
+                r#""distrust":null,"repaired_at":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}},"suspect":null}"#,
             ),
         ),
     ];

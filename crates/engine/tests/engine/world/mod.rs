@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use truekeep_adapter_memory::{MemoryLedger, MemorySource};
 use truekeep_core::certificate::Certificate;
-use truekeep_core::follow::Phase;
+use truekeep_core::follow::{Phase, SourceWentBack};
 use truekeep_core::ports::{Archive, Clock, Entropy, Items, Ledger, ProcedureKind, Run};
 use truekeep_core::{
     CommitToken, Fingerprint, HolderId, Incarnation, Key, LeaseToken, LedgerId, PipelineName,
@@ -95,6 +95,7 @@ pub struct World {
     pub skew_ms: Arc<AtomicI64>,
     pub began: Instant,
     pub entropy: Arc<Counted>,
+    pub source_went_back: SourceWentBack,
 }
 
 impl World {
@@ -111,6 +112,7 @@ impl World {
             skew_ms,
             began,
             entropy: Arc::default(),
+            source_went_back: SourceWentBack::Halt,
         }
     }
 
@@ -222,6 +224,7 @@ impl Process {
             records: self.tapped(source),
             capture: source.clone(),
             reconcile_every: None,
+            source_went_back: self.world.source_went_back,
             sink: self.tapped(sink),
         }
     }
