@@ -38,8 +38,16 @@ const STEPS: &[Step] = &[
             "clippy --workspace --all-targets --all-features --locked -- -D warnings",
         ),
     },
-    // Builds the examples too, as they are members of the workspace.
-    Step { name: "tests", deed: Deed::Cargo("test --workspace --all-features --locked") },
+    Step { name: "servers", deed: Deed::Task(crate::servers::run) },
+    // Builds the examples too, as they are members of the workspace. Where a server is missing a
+    // test fails, as it does in CI.
+    Step {
+        name: "tests",
+        deed: Deed::CargoWith {
+            variable: ("CI", "true"),
+            arguments: "test --workspace --all-features --locked",
+        },
+    },
     Step {
         name: "docs",
         deed: Deed::CargoWith {

@@ -54,6 +54,9 @@ pub enum TaskError {
         /// How many findings there are.
         findings: usize,
     },
+    /// Something that is not here and that we do not install.
+    #[error("{0}")]
+    Missing(&'static str),
     /// A step of the gate failed.
     #[error("failed at step {step}")]
     Step {

@@ -8,6 +8,7 @@ mod ci;
 mod demo;
 mod error;
 mod metadata;
+mod servers;
 mod tidy;
 mod tree;
 

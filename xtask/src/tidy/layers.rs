@@ -25,13 +25,21 @@ const LAYERS: &[Layer] = &[
             "truekeep-projector-*",
             "truekeep-jobs",
             "truekeep-sqlite",
+            "truekeep-postgres",
         ],
         may_use: &["truekeep-core"],
     },
+    // A server for tests knows nothing of us.
+    Layer { packages: &["truekeep-postgres-server"], may_use: &[] },
     // Connections and failures of SQLite are the same for a source, a ledger and a mirror.
     Layer {
         packages: &["truekeep-adapter-sqlite", "truekeep-sink-sqlite"],
         may_use: &["truekeep-core", "truekeep-migrations", "truekeep-sqlite"],
+    },
+    // And so are those of Postgres.
+    Layer {
+        packages: &["truekeep-adapter-postgres", "truekeep-sink-postgres"],
+        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-postgres"],
     },
     Layer {
         packages: &["truekeep-adapter-*", "truekeep-sink-*"],
@@ -69,7 +77,8 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What any package may use for its own tests, beyond its layer.
-const FOR_TESTS: Names = &["truekeep-conformance", "truekeep-adapter-*", "truekeep-sink-*"];
+const FOR_TESTS: Names =
+    &["truekeep-conformance", "truekeep-adapter-*", "truekeep-sink-*", "truekeep-postgres-server"];
 
 /// All that core may use of what others wrote.
 const OF_CORE: Names = &["async-trait", "thiserror", "serde"];
