@@ -2,7 +2,7 @@
 //!
 //! A rule about something that a sink does not claim to be able to do says nothing about it.
 
-mod batches;
+pub(crate) mod batches;
 mod draws;
 mod fence;
 mod keys;

@@ -103,6 +103,14 @@ codes! {
         "A reconcile has found differences and is repairing them.",
         "Somebody else wrote the sink, or changes were made that capture did not see.",
         "Wait until the reconcile has ended; `truekeep status` shows how far it is.";
+    GENERATION_MISSING:
+        "The sink does not hold the generation that was asked for.",
+        "It was removed, or the sink was restored or replaced.",
+        "Rebuild the pipeline.";
+    GENERATION_SERVED:
+        "A generation that readers see cannot be removed.",
+        "A swap or a rollback came first.",
+        "Swap another generation in first.";
     GUARD_REFUSED:
         "Reconcile would delete more than its guard allows.",
         "The source was emptied or restored, the configuration names another table, or the sink holds what others wrote.",

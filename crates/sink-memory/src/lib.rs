@@ -3,6 +3,8 @@
 //! Invariant: P3. Tombstones are kept for ever, and a batch, its tombstones and its mark are one
 //! change under one lock.
 
+mod generations;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,8 @@ use truekeep_core::ports::{
     Outcome, Receipt, Sink, Verdict,
 };
 use truekeep_core::{Document, Key, Rank};
+
+pub use generations::MemoryGenerations;
 
 /// A live record.
 #[derive(Debug, Clone, PartialEq, Eq)]

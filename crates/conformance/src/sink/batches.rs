@@ -12,15 +12,15 @@ use truekeep_core::{
 
 use super::SinkUnderTest;
 
-pub(super) fn key(text: &str) -> Key {
+pub(crate) fn key(text: &str) -> Key {
     Key::new(text)
 }
 
-pub(super) fn rank(rules: u64, version: u64) -> Rank {
+pub(crate) fn rank(rules: u64, version: u64) -> Rank {
     Rank { rules: RulesNumber::new(rules), version: Version::new(version) }
 }
 
-pub(super) fn mark(fence: u64, number: u64) -> Mark {
+pub(crate) fn mark(fence: u64, number: u64) -> Mark {
     Mark {
         ledger: LedgerId::parse("ledger").expect("a token"),
         pipeline: Incarnation::parse("pipeline").expect("a token"),
@@ -30,17 +30,17 @@ pub(super) fn mark(fence: u64, number: u64) -> Mark {
     }
 }
 
-pub(super) fn upsert(text: &str, rank: Rank, body: &str) -> Delivery {
+pub(crate) fn upsert(text: &str, rank: Rank, body: &str) -> Delivery {
     let document = Document::new(Arc::new(["body".into()]), vec![Value::Text(body.into())]);
     Delivery { key: key(text), rank, body: Body::Upsert(Arc::new(document)) }
 }
 
-pub(super) fn delete(text: &str, rank: Rank) -> Delivery {
+pub(crate) fn delete(text: &str, rank: Rank) -> Delivery {
     Delivery { key: key(text), rank, body: Body::Delete }
 }
 
 /// Sends deliveries under fence 1 as the batch of this number.
-pub(super) async fn send(
+pub(crate) async fn send(
     subject: &dyn SinkUnderTest,
     number: u64,
     deliveries: Vec<Delivery>,
@@ -49,7 +49,7 @@ pub(super) async fn send(
 }
 
 /// Sends deliveries; an admitted batch is answered for each of them and can be confirmed.
-pub(super) async fn try_send(
+pub(crate) async fn try_send(
     subject: &dyn SinkUnderTest,
     mark: Mark,
     deliveries: Vec<Delivery>,
@@ -65,7 +65,7 @@ pub(super) async fn try_send(
 
 /// Asserts that a batch of this mark is refused, and that nothing of it is written: neither its
 /// records, which are newer than any others, nor the mark.
-pub(super) async fn assert_refused(
+pub(crate) async fn assert_refused(
     subject: &dyn SinkUnderTest,
     sent: Mark,
     class: FailureClass,
@@ -84,14 +84,14 @@ pub(super) async fn assert_refused(
 }
 
 /// Asserts what the sink holds, read past the port.
-pub(super) async fn assert_contents(subject: &dyn SinkUnderTest, expected: &[(&str, &str)]) {
+pub(crate) async fn assert_contents(subject: &dyn SinkUnderTest, expected: &[(&str, &str)]) {
     let expected: BTreeMap<Key, String> =
         expected.iter().map(|(text, body)| (key(text), (*body).to_owned())).collect();
     assert_eq!(subject.contents().await, expected);
 }
 
 /// The whole listing, in pages of `limit`; a declared order is checked as it is read.
-pub(super) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
+pub(crate) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
         let after = entries.last().map(|entry| entry.key.clone());

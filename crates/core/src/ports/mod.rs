@@ -3,11 +3,13 @@
 //! Every failure is a [`PortError`](crate::failure::PortError) with a class; a lost race is a result.
 
 mod clock;
+pub mod generations;
 mod ledger;
 mod sink;
 mod source;
 
 pub use clock::{Clock, Entropy};
+pub use generations::{Generations, Served, Survey, Swap, Swapped};
 pub use ledger::{
     Acquired, Announced, Announcement, Archive, Commit, Committed, Event, Item, ItemCursor,
     ItemFilter, ItemKind, ItemState, Items, Leases, Ledger, LedgerWrite, NewItem, NewRun, Opened,
@@ -25,6 +27,7 @@ pub use source::{
 #[cfg(feature = "mock")]
 pub use {
     clock::{MockClock, MockEntropy},
+    generations::MockGenerations,
     ledger::{MockArchive, MockItems, MockLeases, MockLedger},
     sink::MockSink,
     source::{MockCapture, MockFeed, MockRecords},

@@ -54,6 +54,10 @@ numbers! {
     MarkNumber;
     /// Counts the acknowledgements a consumer has written into the source.
     RegistrationCounter;
+    /// One of several versions of all records that a sink holds beside each other, from 1.
+    Generation;
+    /// Counts the swaps of what a sink's readers see.
+    SwapNumber;
 }
 
 impl MarkNumber {

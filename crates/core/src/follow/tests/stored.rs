@@ -49,7 +49,10 @@ fn the_stored_form_is_a_promise() {
                 r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
-        (halted(None), r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null,"suspect":null}"#),
+        (
+            halted(None),
+            r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":null,"suspect":null}"#,
+        ),
         (
             halted(Some(full())),
             concat!(
