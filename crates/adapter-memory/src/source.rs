@@ -3,7 +3,7 @@
 //! Invariants: S1 (documents are read under the lock that versions are given under), S3 (a page
 //! names a moment only if it reached the end). S2 is void: memory has nothing to make durable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -36,6 +36,8 @@ struct State {
     rows: BTreeMap<Key, Row>,
     feed: Option<FeedState>,
     commits: u64,
+    /// No record has a key that begins with it.
+    foreign: Option<Box<str>>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +61,8 @@ struct FeedState {
     installs: u64,
     trusted: Option<u64>,
     fill: Option<Fill>,
+    /// Records that a related row changed and that have no number for it yet.
+    marks: BTreeSet<Key>,
 }
 
 /// A fill under way: the rows, then the sweep over the feed.
@@ -87,6 +91,7 @@ impl FeedState {
             installs: 1,
             trusted: None,
             fill: Some(Fill { first: true, filled: 0, sweeping: false, place: None }),
+            marks: BTreeSet::new(),
         }
     }
 
@@ -147,6 +152,18 @@ impl State {
         self.feed.as_mut().ok_or_else(|| missing(operation))
     }
 
+    fn is_foreign(&self, key: &Key) -> bool {
+        self.foreign.as_ref().is_some_and(|prefix| key.as_str().starts_with(&**prefix))
+    }
+
+    /// Gives what was marked its numbers.
+    fn expand(&mut self) {
+        let Some(feed) = &mut self.feed else { return };
+        for key in std::mem::take(&mut feed.marks) {
+            feed.record(&key, !self.rows.contains_key(&key));
+        }
+    }
+
     fn changed(&mut self, key: &Key) {
         self.commits += 1;
         let deleted = !self.rows.contains_key(key);
@@ -200,6 +217,22 @@ impl MemorySource {
         if state.rows.remove(key).is_some() {
             state.changed(key);
         }
+    }
+
+    /// Updates a row as a change of a related table does: its document is another one at once, and
+    /// its number comes when marks are expanded.
+    pub fn put_by_relation(&self, key: &Key, text: &str) {
+        let mut state = self.lock();
+        state.rows.insert(key.clone(), Row::Text(text.into()));
+        state.commits += 1;
+        if let Some(feed) = state.feed.as_mut().filter(|feed| feed.recording) {
+            feed.marks.insert(key.clone());
+        }
+    }
+
+    /// Declares that no record has a key that begins with this.
+    pub fn declare_foreign(&self, prefix: &str) {
+        self.lock().foreign = Some(prefix.into());
     }
 
     /// The text of every row.
@@ -259,6 +292,7 @@ impl Feed for MemorySource {
         limit: u32,
     ) -> Result<ChangePage, PortError> {
         let mut state = self.lock();
+        state.expand();
         let feed = state.feed("read the feed")?;
         let mut rows = feed.order.range(after.passed.next().max(1)..);
         let changes: Vec<Change> = rows
@@ -294,6 +328,10 @@ impl Feed for MemorySource {
             })
         };
         Ok(keys.iter().map(change).collect())
+    }
+
+    async fn pending(&self) -> Result<bool, PortError> {
+        Ok(!self.lock().feed("look into the feed")?.marks.is_empty())
     }
 
     async fn register(
@@ -359,6 +397,11 @@ impl Records for MemorySource {
             all.push(loaded);
         }
         Ok(all)
+    }
+
+    async fn canonical(&self, keys: &[Key]) -> Result<Vec<bool>, PortError> {
+        let state = self.lock();
+        Ok(keys.iter().map(|key| !state.is_foreign(key)).collect())
     }
 
     async fn keys(&self, from: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {

@@ -11,6 +11,7 @@ mod mark;
 mod order;
 mod rank;
 mod refusal;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -41,6 +42,9 @@ pub use rank::{
     older_never_replaces_newer, repeated_batch_changes_nothing, rules_count_before_versions,
 };
 pub use refusal::refused_record_stops_no_other;
+pub use verify::{
+    a_document_altered_past_the_port_does_not_verify, exactly_what_was_delivered_verifies,
+};
 
 /// A sink as a test holds it: prepared, empty, and never written.
 ///
@@ -69,6 +73,13 @@ pub trait SinkUnderTest: Debug + Send + Sync {
         false
     }
 
+    /// Gives a live record another `body`, and leaves its rank, past the port; false if that cannot
+    /// be arranged.
+    async fn alter(&self, key: &Key, body: &str) -> bool {
+        let _ = (key, body);
+        false
+    }
+
     /// Removes every live record past the port; false if that cannot be arranged.
     async fn empty(&self) -> bool {
         false
@@ -81,6 +92,7 @@ pub trait SinkUnderTest: Debug + Send + Sync {
 macro_rules! sink_rules {
     ($open:path) => {
         $crate::sink_rules! { $open:
+            a_document_altered_past_the_port_does_not_verify,
             batch_after_a_lost_one_is_refused_whole,
             deleted_records_are_not_listed,
             deletion_is_remembered,
@@ -89,6 +101,7 @@ macro_rules! sink_rules {
             equal_fence_is_admitted,
             equal_rank_is_repeated_and_replaces,
             every_order_of_deliveries_ends_the_same,
+            exactly_what_was_delivered_verifies,
             fence_survives_a_restart,
             late_delete_cannot_win,
             listing_is_ordered_complete_and_paged,

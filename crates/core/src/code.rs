@@ -203,6 +203,10 @@ codes! {
         "The sink cannot be reached or written.",
         "It is down, full, locked or read-only.",
         "Mend the sink; truekeep tries again by itself.";
+    SINK_UNVERIFIABLE:
+        "The sink cannot say whether it holds a document.",
+        "`--deep` was asked of a kind of sink that does not give back what it was given.",
+        "Leave `--deep` out. To be sure of every document, run `truekeep apply --again`: everything is delivered again.";
     SINK_WENT_BACK:
         "The sink has lost what it had confirmed.",
         "It was restored from a backup, emptied or replaced.",

@@ -16,7 +16,7 @@ use truekeep_core::ports::{
     Applied, Batch, Body, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory,
     Outcome, Receipt, Sink, Verdict,
 };
-use truekeep_core::{Document, Key, Rank};
+use truekeep_core::{Document, Key, Rank, Value, same_json};
 
 pub use generations::MemoryGenerations;
 
@@ -74,7 +74,26 @@ impl MemorySink {
     }
 }
 
+/// Whether two documents say the same.
+fn same(one: &Document, other: &Document) -> bool {
+    let same = |(one, other): (&Value, &Value)| match (one, other) {
+        (Value::Json(one), Value::Json(other)) => same_json(one.as_bytes(), other.as_bytes()),
+        _ => one == other,
+    };
+    one.names() == other.names() && one.values().iter().zip(other.values()).all(same)
+}
+
 impl State {
+    fn holds(&self, delivery: &Delivery) -> bool {
+        match (&delivery.body, self.live.get(&delivery.key)) {
+            (Body::Delete, held) => held.is_none(),
+            (Body::Upsert(_), None) => false,
+            (Body::Upsert(document), Some(held)) => {
+                held.rank == Some(delivery.rank) && same(&held.document, document)
+            }
+        }
+    }
+
     fn deliver(&mut self, delivery: Delivery) -> Outcome {
         let Delivery { key, rank, body } = delivery;
         let live = self.live.get(&key).and_then(|held| held.rank);
@@ -105,6 +124,7 @@ impl Sink for MemorySink {
             ordered_listing: true,
             marked: true,
             listing_lag: Duration::ZERO,
+            verifies: true,
         }
     }
 
@@ -140,5 +160,10 @@ impl Sink for MemorySink {
             .map(|(key, held)| Entry { key: key.clone(), rank: held.rank })
             .collect();
         Ok(Listing { end: rest.next().is_none(), entries })
+    }
+
+    async fn verify(&self, deliveries: &[Delivery]) -> Result<Vec<bool>, PortError> {
+        let state = self.state();
+        Ok(deliveries.iter().map(|delivery| state.holds(delivery)).collect())
     }
 }

@@ -37,6 +37,13 @@ impl SinkUnderTest for Subject {
         self.0.plant(key.clone(), Held { rank: None, document: Arc::new(document) });
         true
     }
+
+    async fn alter(&self, key: &Key, body: &str) -> bool {
+        let rank = self.0.contents()[key].rank;
+        let document = Document::new(Arc::new(["body".into()]), vec![Value::Text(body.into())]);
+        self.0.plant(key.clone(), Held { rank, document: Arc::new(document) });
+        true
+    }
 }
 
 truekeep_conformance::sink_rules!(open);

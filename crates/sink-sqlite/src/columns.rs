@@ -2,33 +2,51 @@
 
 use std::sync::Arc;
 
-use rusqlite::Statement;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use truekeep_core::{Document, Value};
+use truekeep_core::{Document, Value, same_json};
 
 use crate::json::{Unsayable, write_serialized, write_value};
 use crate::spec::Layout;
 
-/// The columns before those of the document.
-const OWN: usize = 3;
+/// Why a document does not fit the mirror.
+pub(crate) struct Unfit(pub(crate) String);
 
-/// Why a document could not be bound.
-pub(crate) enum Unbound {
-    /// It does not fit the mirror: the reason.
-    Unfit(String),
-    /// SQLite could not take it.
-    Sqlite(rusqlite::Error),
+/// A column's value, as SQLite stores it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stored<'value> {
+    /// These bits.
+    Exactly(ValueRef<'value>),
+    /// JSON, which may be written in more than one way.
+    Json(&'value [u8]),
 }
 
-impl From<rusqlite::Error> for Unbound {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
+impl Stored<'_> {
+    /// Whether a column holds it.
+    pub(crate) fn is(self, held: ValueRef<'_>) -> bool {
+        match (self, held) {
+            (Self::Exactly(ValueRef::Real(one)), ValueRef::Real(other)) => {
+                one.to_bits() == other.to_bits()
+            }
+            (Self::Exactly(value), held) => value == held,
+            (Self::Json(one), ValueRef::Text(other)) => same_json(one, other),
+            (Self::Json(_), _) => false,
+        }
     }
 }
 
-/// Binds documents; remembers how those of one projection map to columns.
+/// Binds without a copy of ours.
+impl ToSql for Stored<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Self::Exactly(value) => value,
+            Self::Json(text) => ValueRef::Text(text),
+        }))
+    }
+}
+
+/// Makes columns of documents; remembers how those of one projection map to columns.
 #[derive(Debug)]
-pub(crate) struct Binder<'mirror> {
+pub(crate) struct Converter<'mirror> {
     layout: &'mirror Layout,
     /// The names that `form` was made for.
     names: Option<Arc<[Box<str>]>>,
@@ -47,38 +65,34 @@ enum Form {
     Mapped(Vec<usize>),
 }
 
-impl<'mirror> Binder<'mirror> {
+impl<'mirror> Converter<'mirror> {
     pub(crate) fn new(layout: &'mirror Layout) -> Self {
         Self { layout, names: None, form: Form::Unfit(String::new()), text: Vec::new() }
     }
 
-    /// Binds a document to the places after our own columns.
-    pub(crate) fn bind(
+    /// Gives what each column of the document is to hold, by its place after our own columns.
+    pub(crate) fn convert<E: From<Unfit>>(
         &mut self,
-        statement: &mut Statement<'_>,
         document: &Document,
-    ) -> Result<(), Unbound> {
+        mut column: impl FnMut(usize, Stored<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let known = self.names.as_ref().is_some_and(|names| Arc::ptr_eq(names, document.names()));
         if !known {
             self.form = form_of(self.layout, document.names());
             self.names = Some(Arc::clone(document.names()));
         }
         match &self.form {
-            Form::Unfit(reason) => Err(Unbound::Unfit(reason.clone())),
+            Form::Unfit(reason) => Err(Unfit(reason.clone()).into()),
             Form::Object(heads) => {
                 self.text.clear();
                 write_document(&mut self.text, self.layout, heads, document)?;
-                let text = Bound(ValueRef::Text(&self.text));
-                Ok(statement.raw_bind_parameter(OWN + 1, text)?)
+                column(0, Stored::Json(&self.text))
             }
-            Form::Mapped(places) => {
-                for (column, place) in places.iter().enumerate() {
-                    let bound = as_column(&document.values()[*place])
-                        .ok_or_else(|| unfit(document, *place, &NOT_A_NUMBER))?;
-                    statement.raw_bind_parameter(OWN + 1 + column, bound)?;
-                }
-                Ok(())
-            }
+            Form::Mapped(places) => places.iter().enumerate().try_for_each(|(at, place)| {
+                let stored = as_column(&document.values()[*place])
+                    .ok_or_else(|| unfit(document, *place, &NOT_A_NUMBER))?;
+                column(at, stored)
+            }),
         }
     }
 }
@@ -124,7 +138,7 @@ fn write_document(
     layout: &Layout,
     heads: &[Vec<u8>],
     document: &Document,
-) -> Result<(), Unbound> {
+) -> Result<(), Unfit> {
     if let Some(json) = whole(layout, document) {
         text.extend_from_slice(json.as_bytes());
         return Ok(());
@@ -145,28 +159,20 @@ fn whole<'document>(layout: &Layout, document: &'document Document) -> Option<&'
     }
 }
 
-fn unfit(document: &Document, place: usize, what: &Unsayable) -> Unbound {
-    Unbound::Unfit(format!("`{}` {}", document.names()[place], what.0))
+fn unfit(document: &Document, place: usize, what: &Unsayable) -> Unfit {
+    Unfit(format!("`{}` {}", document.names()[place], what.0))
 }
 
 /// A value as SQLite stores it, exactly; SQLite would store what is not a number as NULL.
-fn as_column(value: &Value) -> Option<Bound<'_>> {
-    Some(Bound(match value {
+fn as_column(value: &Value) -> Option<Stored<'_>> {
+    Some(Stored::Exactly(match value {
         Value::Null => ValueRef::Null,
         Value::Integer(number) => ValueRef::Integer(*number),
         Value::Real(number) if number.is_nan() => return None,
         Value::Real(number) => ValueRef::Real(*number),
-        Value::Text(text) | Value::Json(text) => ValueRef::Text(text.as_bytes()),
+        Value::Text(text) => ValueRef::Text(text.as_bytes()),
         Value::InvalidText(bytes) => ValueRef::Text(bytes),
         Value::Blob(bytes) => ValueRef::Blob(bytes),
+        Value::Json(text) => return Some(Stored::Json(text.as_bytes())),
     }))
-}
-
-/// A value to bind without a copy of ours.
-struct Bound<'value>(ValueRef<'value>);
-
-impl ToSql for Bound<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(self.0))
-    }
 }

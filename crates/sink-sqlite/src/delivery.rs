@@ -14,8 +14,9 @@ use truekeep_core::ports::{Applied, Batch, Body, Delivery, Mark, Outcome, Receip
 use truekeep_core::{Document, Key, Rank, RulesNumber, Version};
 use truekeep_sqlite::Failure;
 
-use crate::columns::{Binder, Unbound};
+use crate::columns::{Converter, Unfit};
 use crate::mark::StoredMark;
+use crate::spec::OWN_COLUMNS;
 use crate::structure::Mirror;
 
 /// Records that the mirror does not take, by their place in the batch, with the reason.
@@ -128,7 +129,7 @@ struct Writer<'db> {
     find_tombstone: CachedStatement<'db>,
     put_tombstone: CachedStatement<'db>,
     drop_tombstone: CachedStatement<'db>,
-    binder: Binder<'db>,
+    converter: Converter<'db>,
     /// Whether there is a tombstone at all: if not, none is looked for.
     buried: bool,
     /// Whether the last record was new: if so, the next one likely is too.
@@ -148,7 +149,7 @@ impl<'db> Writer<'db> {
             find_tombstone: prepare(&sql.find_tombstone)?,
             put_tombstone: prepare(&sql.put_tombstone)?,
             drop_tombstone: prepare(&sql.drop_tombstone)?,
-            binder: Binder::new(&mirror.spec.layout),
+            converter: Converter::new(&mirror.spec.layout),
             buried,
             news: true,
         })
@@ -159,7 +160,7 @@ impl<'db> Writer<'db> {
         let buried = if self.buried { find(&mut self.find_tombstone, key)? } else { None };
         if let (true, None, Body::Upsert(document)) = (self.news, &buried, body) {
             // Saves the look-up: it is added only if nothing is held for its key.
-            if put(&mut self.add_record, &mut self.binder, delivery, document)? {
+            if put(&mut self.add_record, &mut self.converter, delivery, document)? {
                 return Ok(Verdict::of(*rank, None).outcome());
             }
         }
@@ -174,7 +175,7 @@ impl<'db> Writer<'db> {
                 if buried.is_some() {
                     self.drop_tombstone.execute([key.as_str()])?;
                 }
-                put(&mut self.put_record, &mut self.binder, delivery, document)?
+                put(&mut self.put_record, &mut self.converter, delivery, document)?
             }
             Body::Delete => {
                 bind_key(&mut self.put_tombstone, key, *rank)?;
@@ -193,14 +194,13 @@ impl<'db> Writer<'db> {
 /// Writes a record by a statement that does; false if the statement left the table as it was.
 fn put(
     statement: &mut CachedStatement<'_>,
-    binder: &mut Binder<'_>,
+    converter: &mut Converter<'_>,
     delivery: &Delivery,
     document: &Document,
 ) -> Result<bool, Trouble> {
     bind_key(statement, &delivery.key, delivery.rank)?;
-    binder.bind(statement, document).map_err(|unbound| match unbound {
-        Unbound::Unfit(reason) => Trouble::Own(reason),
-        Unbound::Sqlite(error) => error.into(),
+    converter.convert::<Trouble>(document, |column, stored| {
+        Ok(statement.raw_bind_parameter(OWN_COLUMNS.len() + 1 + column, stored)?)
     })?;
     Ok(statement.raw_execute()? == 1)
 }
@@ -235,6 +235,12 @@ fn bind_key(to: &mut CachedStatement<'_>, key: &Key, rank: Rank) -> rusqlite::Re
 
 fn refusal(reason: &str) -> Outcome {
     Outcome::Refused(Code::SINK_REFUSED, bounded(reason).to_owned())
+}
+
+impl From<Unfit> for Trouble {
+    fn from(Unfit(reason): Unfit) -> Self {
+        Self::Own(reason)
+    }
 }
 
 impl From<rusqlite::Error> for Trouble {

@@ -11,6 +11,7 @@ mod sink;
 mod spec;
 mod statements;
 mod structure;
+mod verify;
 
 pub use sink::SqliteSink;
 pub use spec::{Layout, MirrorColumn, MirrorSpec};

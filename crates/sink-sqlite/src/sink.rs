@@ -10,7 +10,7 @@ use truekeep_core::Key;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
-    Applied, Batch, Capabilities, Confirmation, Entry, Listing, Mark, Memory, Receipt, Sink,
+    Applied, Batch, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory, Receipt, Sink,
 };
 use truekeep_sqlite::{Access, Database, FileIdentity, Options, Role};
 
@@ -101,6 +101,7 @@ impl Sink for SqliteSink {
             ordered_listing: true,
             marked: true,
             listing_lag: Duration::ZERO,
+            verifies: true,
         }
     }
 
@@ -158,6 +159,14 @@ impl Sink for SqliteSink {
         };
         const OPERATION: &str = "list the mirror";
         self.unchanged(OPERATION).await?.reader.call(OPERATION, list).await
+    }
+
+    async fn verify(&self, deliveries: &[Delivery]) -> Result<Vec<bool>, PortError> {
+        let mirror = Arc::clone(&self.mirror);
+        let deliveries = deliveries.to_vec();
+        const OPERATION: &str = "verify documents";
+        let reader = self.unchanged(OPERATION).await?.reader;
+        reader.call(OPERATION, move |db| mirror.verify(db, &deliveries)).await
     }
 }
 

@@ -35,6 +35,7 @@ statements! {
     put_record: include_str!("../sql/mirror/put.sql");
     drop_record: include_str!("../sql/mirror/drop.sql");
     list_records: include_str!("../sql/mirror/list.sql");
+    read_record: include_str!("../sql/mirror/read.sql");
     create_tombstones: include_str!("../sql/tombstone/create.sql");
     remove_tombstones: include_str!("../sql/tombstone/remove.sql");
     any_tombstone: include_str!("../sql/tombstone/any.sql");

@@ -92,6 +92,15 @@ impl SinkUnderTest for Subject {
         true
     }
 
+    async fn alter(&self, key: &Key, body: &str) -> bool {
+        let set = match self.spec.layout {
+            Layout::Json { .. } => "document = json_object('body', ?2)",
+            Layout::Columns(_) => "body = ?2",
+        };
+        let sql = format!("UPDATE mirror SET {set} WHERE _key = ?1");
+        self.aside().execute(&sql, [key.as_str(), body]).expect("altered") == 1
+    }
+
     async fn empty(&self) -> bool {
         self.aside().execute("DELETE FROM mirror", []).expect("emptied");
         true

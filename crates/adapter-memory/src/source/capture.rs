@@ -116,14 +116,16 @@ impl Capture for MemorySource {
 
     async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError> {
         let mut state = self.lock();
-        let State { rows, feed, commits } = &mut *state;
+        let (foreign, ours): (Vec<_>, Vec<_>) =
+            keys.iter().cloned().partition(|key| state.is_foreign(key));
+        let State { rows, feed, commits, .. } = &mut *state;
         let feed = feed.as_mut().ok_or_else(|| missing("number keys"))?;
-        for key in keys {
+        for key in &ours {
             feed.record(key, !rows.contains_key(key));
         }
         *commits += 1;
-        let newest = (!keys.is_empty()).then(|| Stamp::new(feed.newest));
-        Ok(Numbered { newest, foreign: Vec::new() })
+        let newest = (!ours.is_empty()).then(|| Stamp::new(feed.newest));
+        Ok(Numbered { newest, foreign })
     }
 
     async fn begin_again(&self, above: Version) -> Result<(), PortError> {

@@ -167,6 +167,15 @@ impl Feed for SqliteSource {
         .await
     }
 
+    async fn pending(&self) -> Result<bool, PortError> {
+        self.read("look for marks", |connection, relation| {
+            Meta::demand(connection, relation, "look for marks")?;
+            let mut head = connection.prepare_cached(&relation.statements.head)?;
+            Ok(head.query_row([], |row| row.get(1))?)
+        })
+        .await
+    }
+
     async fn register(
         &self,
         consumer: &Consumer,

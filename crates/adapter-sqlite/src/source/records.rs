@@ -173,6 +173,14 @@ impl Records for SqliteSource {
         .await
     }
 
+    async fn canonical(&self, keys: &[Key]) -> Result<Vec<bool>, PortError> {
+        let keys = keys.to_vec();
+        self.read("look at keys", move |_, relation| {
+            Ok(keys.iter().map(|key| relation.key.parse(key).is_some()).collect())
+        })
+        .await
+    }
+
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {
         self.read("list keys", move |connection, relation| {
             list(connection, relation, after.as_ref(), limit.max(1) as usize)

@@ -283,12 +283,14 @@ async fn a_fold_that_is_given_up_moves_no_moment() {
     app.run("UPDATE author SET name = 'new'; BEGIN IMMEDIATE");
     let page = source.page(before, 10).await;
     assert!(page.end && page.moment.is_none() && page.changes.is_empty());
+    assert!(source.pending().await.expect("answered"), "a mark waits");
     let error = source.number(&[]).await.expect_err("locked");
     assert_eq!(error.class, FailureClass::Retry);
     app.run("COMMIT");
     let page = source.page(before, 10).await;
     assert_eq!(page.changes.len(), 1);
     assert!(page.moment.is_some());
+    assert!(!source.pending().await.expect("answered"), "it was expanded");
 }
 
 /// What a REPLACE removed is settled when the feed is pruned, and is then pruned like a tombstone.

@@ -162,6 +162,12 @@ async fn a_foreign_key_finds_nothing() {
         assert!(loaded.iter().all(|loaded| *loaded == Loaded::Absent), "{table}: {loaded:?}");
         let found = source.find(&keys).await.expect("found");
         assert!(found.iter().all(Option::is_none), "{table}: {found:?}");
+        // NULL, an empty blob and a text: values that a row could have, and none has.
+        let values = ["n:", "b:", "[\"t:1\",2]", "[null,2]"];
+        let canonical = source.canonical(&keys).await.expect("answered");
+        for (key, canonical) in keys.iter().zip(canonical) {
+            assert!(!canonical || values.contains(&key.as_str()), "{table}: {key}");
+        }
     }
 }
 

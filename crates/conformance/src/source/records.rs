@@ -82,4 +82,10 @@ pub async fn any_text_is_a_key(source: &dyn SourceUnderTest) {
     for text in texts {
         assert_eq!(load(source, text).await.as_deref(), Some(text));
     }
+    let keys = texts.map(key);
+    let canonical = source.records().canonical(&keys).await.expect("answered");
+    assert_eq!(canonical, vec![true; keys.len()]);
+    source.delete("a").await;
+    let gone = source.records().canonical(&[key("a"), key("never")]).await.expect("answered");
+    assert_eq!(gone, [true, true], "it is no question of what is there");
 }

@@ -43,6 +43,8 @@ pub struct Capabilities {
     pub marked: bool,
     /// How long after a write a listing may not show it.
     pub listing_lag: Duration,
+    /// Says whether it holds a document.
+    pub verifies: bool,
 }
 
 /// What a sink remembers of who writes it: tells a restored, replaced or shared sink.
@@ -240,6 +242,18 @@ pub trait Sink: Debug + Send + Sync {
 
     /// Entries after `after` in the declared order, at most `limit`; tombstones are not listed.
     async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError>;
+
+    /// Whether the sink holds exactly what each delivery would leave: this document at this rank,
+    /// converted just as [`Self::apply`] converts it; for a delete, no record. One answer per
+    /// delivery, in order. Writes nothing.
+    ///
+    /// What is JSON is the same whatever the order of its keys and its whitespace. NULL, an empty
+    /// text and a value that is not there are three things. A document that cannot be read, and
+    /// one that would be refused, is not held.
+    ///
+    /// # Errors
+    /// Class Terminal with `SINK_UNVERIFIABLE` if the sink does not claim to verify.
+    async fn verify(&self, deliveries: &[Delivery]) -> Result<Vec<bool>, PortError>;
 }
 
 /// What a sink does with a delivery, given what it holds: the one place where ranks decide.

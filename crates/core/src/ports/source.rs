@@ -130,6 +130,10 @@ pub trait Feed: Debug + Send + Sync {
     /// The feed's present row of each key, in the order of `keys`; `None` where it has none.
     async fn find(&self, keys: &[Key]) -> Result<Vec<Option<Change>>, PortError>;
 
+    /// Whether something that has committed is still to come into the feed: marks of related
+    /// tables that nobody has expanded yet. Expands none, and writes nothing.
+    async fn pending(&self) -> Result<bool, PortError>;
+
     /// Stores an acknowledgement durably. Never moves one back. A repeat is harmless.
     async fn register(
         &self,
@@ -181,6 +185,10 @@ pub trait Records: Debug + Send + Sync {
     /// Stops early, after at least one, when the documents exceed `bytes_max`: the answer is then
     /// shorter than `keys`, and the caller asks for the rest.
     async fn load(&self, keys: &[Key], bytes_max: usize) -> Result<Vec<Loaded>, PortError>;
+
+    /// Whether each key is canonical: the very text that a record of the relation with its values
+    /// has as its key, whether there is such a record or not. In the order of `keys`.
+    async fn canonical(&self, keys: &[Key]) -> Result<Vec<bool>, PortError>;
 
     /// Live keys after `after` in byte order, without documents, at most `limit`. Looks at a bounded
     /// number of rows, whether they are live or not.

@@ -1,6 +1,7 @@
 //! The words of the domain as types: every id, token, number and text is parsed at the edge and cannot be confused with another.
 
 mod document;
+mod json;
 mod key;
 mod moment;
 mod name;
@@ -9,6 +10,7 @@ mod time;
 mod token;
 
 pub use document::{Document, Value};
+pub use json::same_json;
 pub use key::Key;
 pub use moment::{InvalidMoment, Moment, Place, Stamp};
 pub use name::{InvalidName, PipelineName, ScopeId};

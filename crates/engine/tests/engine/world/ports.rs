@@ -9,7 +9,7 @@ use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
     Acquired, Announced, Announcement, Applied, Batch, Capabilities, Change, ChangePage, Commit,
-    Committed, Confirmation, Consumer, Feed, Item, ItemCursor, ItemFilter, ItemKind, Items,
+    Committed, Confirmation, Consumer, Delivery, Feed, Item, ItemCursor, ItemFilter, ItemKind, Items,
     KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Opened, PipelineRecord, ProcedureKind,
     Pulse, Pulsed, Receipt, Records, Registration, Retried, Run, Sink, SourceView,
 };
@@ -134,6 +134,9 @@ impl Feed for Tapped<MemorySource> {
     async fn find(&self, keys: &[Key]) -> Result<Vec<Option<Change>>, PortError> {
         pass!(self, "feed.find", self.port.find(keys))
     }
+    async fn pending(&self) -> Result<bool, PortError> {
+        pass!(self, "feed.pending", self.port.pending())
+    }
     async fn register(&self, consumer: &Consumer, new: &Registration) -> Result<(), PortError> {
         pass!(self, "feed.register", self.port.register(consumer, new))
     }
@@ -156,6 +159,9 @@ impl Records for Tapped<MemorySource> {
             std::future::pending::<()>().await;
         }
         pass!(self, "records.load", self.port.load(keys, bytes_max))
+    }
+    async fn canonical(&self, keys: &[Key]) -> Result<Vec<bool>, PortError> {
+        pass!(self, "records.canonical", self.port.canonical(keys))
     }
     async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {
         pass!(self, "records.keys", self.port.keys(after, limit))
@@ -207,5 +213,8 @@ impl Sink for Tapped<MemorySink> {
     }
     async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
         pass!(self, "sink.list", Sink::list(&*self.port, after, limit))
+    }
+    async fn verify(&self, deliveries: &[Delivery]) -> Result<Vec<bool>, PortError> {
+        pass!(self, "sink.verify", self.port.verify(deliveries))
     }
 }
