@@ -12,6 +12,7 @@ use truekeep::entropy::RandomEntropy;
 use truekeep::reconcile::Wish;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource};
 use truekeep_core::ports::{Archive, Capture};
+use truekeep_core::reconcile::Terms;
 use truekeep_core::{Fingerprint, PipelineName, ScopeId, limits};
 use truekeep_engine::{Ending, Pipeline, Ports, Settings, Silent, Stopper, Worker};
 use truekeep_sink_sqlite::{Layout, MirrorSpec, SqliteSink};
@@ -112,7 +113,8 @@ fn peaks(rows: u32) -> Answer<[usize; 3]> {
     let reconcile = peak(|| {
         runtime.block_on(async {
             let ledger = SqliteLedger::open(&folder.join("ledger.db"), BUSY).await?;
-            Wish::make(&ledger, &RandomEntropy, &PipelineName::parse("t")?, false).await?;
+            Wish::make(&ledger, &RandomEntropy, &PipelineName::parse("t")?, Terms::default())
+                .await?;
             drain(folder).await?;
             let scope = ScopeId::whole(PipelineName::parse("t")?);
             let certificate = ledger.certificate(&scope).await?.ok_or("a certificate")?;

@@ -156,6 +156,9 @@ pub struct Diff {
     /// How many differences are named for people; JSON names up to 1,000.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
+    /// Compares documents too, not only versions.
+    #[arg(long)]
+    pub deep: bool,
 }
 
 /// `reconcile`.
@@ -163,9 +166,12 @@ pub struct Diff {
 pub struct Reconcile {
     #[command(flatten)]
     pub selection: Selection,
-    /// Says yes to more deletions than the guard allows.
+    /// Says yes to more deletions and rewritten documents than the guard allows.
     #[arg(long)]
     pub confirm: bool,
+    /// Compares documents too, not only versions.
+    #[arg(long)]
+    pub deep: bool,
 }
 
 /// `history`.

@@ -112,9 +112,9 @@ codes! {
         "A swap or a rollback came first.",
         "Swap another generation in first.";
     GUARD_REFUSED:
-        "Reconcile would delete more than its guard allows.",
-        "The source was emptied or restored, the configuration names another table, or the sink holds what others wrote.",
-        "Look at `truekeep diff`; if the deletions are right, run `truekeep reconcile --confirm`.";
+        "Reconcile would delete more than its guard allows, or write more documents again.",
+        "The source was emptied or restored, the configuration names another table, or others wrote the sink; of documents: the projection does not give the same one twice.",
+        "Look at `truekeep diff`; if what it says is right, run `truekeep reconcile --confirm`.";
     KEY_REFUSED:
         "A record has a key that cannot be followed.",
         "A key column is NULL, or its type has an equality that is wider than its text.",

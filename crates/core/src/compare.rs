@@ -12,6 +12,8 @@ pub enum Difference {
     Missing(Key, Rank),
     /// The sink has an older one.
     Stale(Key, Rank, Rank),
+    /// The sink has it at this rank, with another document. Only a deep comparison tells.
+    Altered(Key, Rank),
     /// The sink has it, the source has not.
     Orphan(Key, Rank),
     /// The sink has a newer one than the source knows.
@@ -24,6 +26,7 @@ impl Difference {
         match self {
             Self::Missing(key, _)
             | Self::Stale(key, _, _)
+            | Self::Altered(key, _)
             | Self::Orphan(key, _)
             | Self::Ahead(key, _, _) => key,
         }
@@ -57,6 +60,8 @@ pub struct Compare {
     source: Lane,
     sink: Lane,
     equal: u64,
+    /// Records that are equal by rank, if they are asked for.
+    kept: Option<Vec<(Key, Rank)>>,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +106,16 @@ pub enum Next {
 }
 
 impl Compare {
+    /// A merge that keeps what is equal by rank, for [`Self::take_equal`].
+    pub fn keeping_equal() -> Self {
+        Self { kept: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// What was equal by rank since this was last called; nothing unless it is kept.
+    pub fn take_equal(&mut self) -> Vec<(Key, Rank)> {
+        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Adds a page of one side; `end` says that it was the last.
     ///
     /// # Errors
@@ -151,7 +166,12 @@ impl Compare {
                 (Some((key, wanted)), Some((_, held))) if held > wanted => {
                     return Next::Found(Difference::Ahead(key, wanted, held));
                 }
-                (Some(_), Some(_)) => self.equal += 1,
+                (Some(same), Some(_)) => {
+                    self.equal += 1;
+                    if let Some(kept) = &mut self.kept {
+                        kept.push(same);
+                    }
+                }
                 (None, None) => return Next::Done,
             }
         }

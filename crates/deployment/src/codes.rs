@@ -67,6 +67,7 @@ impl Exit {
             (Code::KEY_REFUSED, Exit::Config),
             (Code::RULES_CHANGED, Exit::Config),
             (Code::PIPELINE_UNKNOWN, Exit::Config),
+            (Code::SINK_UNVERIFIABLE, Exit::Config),
             (Code::GUARD_REFUSED, Exit::GuardRefused),
             (Code::LEASE_HELD, Exit::LeaseHeld),
             // Whoever holds a lock or a disk may let go, but this command is over.

@@ -26,6 +26,8 @@ pub enum Kind {
     Missing,
     /// The sink has an older one.
     Stale,
+    /// The sink has another document at the same version.
+    Altered,
     /// The sink has it, the source has not.
     Orphan,
     /// The sink has a newer one than the source knows.
@@ -58,6 +60,9 @@ pub struct Found {
     pub missing: u64,
     /// Keys of which the sink has an older version.
     pub stale: u64,
+    /// Keys of which the sink has another document at the same version; none if documents were not
+    /// compared.
+    pub altered: Option<u64>,
     /// Keys that only the sink has.
     pub orphan: u64,
     /// Keys of which the sink has a newer version.
@@ -75,13 +80,15 @@ pub struct Found {
 impl Found {
     /// How many differences are drift.
     pub fn drift(&self) -> u64 {
-        self.missing + self.stale + self.orphan + self.ahead + self.capture_missed
+        let Self { missing, stale, altered, orphan, ahead, capture_missed, .. } = *self;
+        missing + stale + altered.unwrap_or(0) + orphan + ahead + capture_missed
     }
 
     fn add(&mut self, named: Named) {
         let count = match named.kind {
             Kind::Missing => &mut self.missing,
             Kind::Stale => &mut self.stale,
+            Kind::Altered => self.altered.get_or_insert_default(),
             Kind::Orphan => &mut self.orphan,
             Kind::Ahead => &mut self.ahead,
             Kind::CaptureMissed => &mut self.capture_missed,
@@ -98,17 +105,18 @@ impl Found {
 ///
 /// # Errors
 /// Those of the ports; class Terminal with `UNEXPECTED` if a side does not list in the byte order
-/// of keys, or stands still.
+/// of keys, or stands still, and with `SINK_UNVERIFIABLE` if documents are to be compared and the
+/// sink cannot.
 pub async fn compare(
     sides: &Sides<'_>,
     capture: &dyn Capture,
     mut progress: impl FnMut(u64),
 ) -> Result<Found, PortError> {
-    let (mut found, mut seen) = (Found::default(), 0);
+    let (mut found, mut seen) = (Found { altered: sides.deep.then_some(0), ..Found::default() }, 0);
     let mut comparison = Comparison::begin(sides.clone(), None, PAGE);
     while let Some(stretch) = comparison.advance().await? {
         found.equal += stretch.equal;
-        found.in_flight += stretch.in_flight;
+        found.in_flight += stretch.in_flight + stretch.undecided.len() as u64;
         for drift in stretch.drifts {
             found.add(Named::of(drift));
         }
@@ -125,6 +133,7 @@ impl Named {
         let (kind, key, held) = match difference {
             Difference::Missing(key, _) => (Kind::Missing, key, None),
             Difference::Stale(key, _, held) => (Kind::Stale, key, Some(held)),
+            Difference::Altered(key, held) => (Kind::Altered, key, Some(held)),
             Difference::Ahead(key, _, held) => (Kind::Ahead, key, Some(held)),
             Difference::Orphan(key, held) => (Kind::Orphan, key, Some(held)),
         };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Entropy, Ledger, NewRun, Opened, ProcedureKind, Run, RunState};
-use truekeep_core::reconcile::{BlastGuard, Report, Stored, Terms};
+use truekeep_core::reconcile::{Report, Stored, Terms};
 use truekeep_core::{PipelineName, ScopeId};
 
 /// A reconcile that was wished for.
@@ -13,6 +13,8 @@ use truekeep_core::{PipelineName, ScopeId};
 pub struct Wish {
     scope: ScopeId,
     key: String,
+    /// What the run works under that was made or joined.
+    terms: Terms,
 }
 
 /// How a reconcile stands.
@@ -31,8 +33,8 @@ pub struct Standing {
 }
 
 impl Wish {
-    /// Wishes for a reconcile; joins the one that is under way, if there is one. `confirmed` says
-    /// yes to deletions that the guard would refuse.
+    /// Wishes for a reconcile under these terms; joins the one that is under way, if there is one,
+    /// whatever its terms are.
     ///
     /// # Errors
     /// The ledger's; `PIPELINE_UNKNOWN` for a pipeline that was never announced.
@@ -40,21 +42,30 @@ impl Wish {
         ledger: &dyn Ledger,
         entropy: &dyn Entropy,
         pipeline: &PipelineName,
-        confirmed: bool,
+        terms: Terms,
     ) -> Result<Self, PortError> {
         let scope = ScopeId::whole(pipeline.clone());
         let id = entropy.run_id();
-        let stored = Stored::first(Terms { guard: BlastGuard::default(), confirmed });
         let new = NewRun {
             key: format!("wish-{id}"),
             id,
             scope: scope.clone(),
             procedure: ProcedureKind::Reconcile,
-            phase: serde_json::to_string(&stored).map_err(unreadable)?,
+            phase: serde_json::to_string(&Stored::first(terms)).map_err(unreadable)?,
         };
         match ledger.open_run(&new).await? {
-            Opened::Run(run) | Opened::Conflict(run) => Ok(Self { scope, key: run.key }),
+            Opened::Run(run) | Opened::Conflict(run) => {
+                let stored: Stored = serde_json::from_str(&run.phase).map_err(unreadable)?;
+                Ok(Self { scope, key: run.key, terms: stored.terms })
+            }
         }
+    }
+
+    /// Whether the run does what these terms ask for. If it was joined and does not, the wish is
+    /// made again when it has ended.
+    pub fn serves(&self, terms: &Terms) -> bool {
+        let Terms { confirmed, deep, .. } = self.terms;
+        confirmed >= terms.confirmed && deep >= terms.deep
     }
 
     /// How it stands.

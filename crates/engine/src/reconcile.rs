@@ -3,30 +3,25 @@
 //! Invariants: Q1, Q2, Q3. What it finds is told to follow first and stored with the run second,
 //! so that a certificate is never trusted longer than the run that doubts it.
 
+mod look;
+
 use std::time::Duration;
 
 use truekeep_core::code::Code;
-use truekeep_core::compare::Difference;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::follow;
 use truekeep_core::guard::{Guard, Lost};
-use truekeep_core::limits;
 use truekeep_core::ports::{
-    CaptureState, Commit, Committed, ItemKind, LedgerWrite, NewItem, NewRun, Opened, ProcedureKind,
-    Run, RunHealth, RunState,
+    Commit, Committed, LedgerWrite, NewRun, Opened, ProcedureKind, Run, RunHealth, RunState,
 };
 use truekeep_core::procedure::{Due, Procedure};
-use truekeep_core::reconcile::{BlastGuard, Command, Found, Observation, Reconcile, Stored, Terms};
-use truekeep_core::{Key, Rank, RunId, RunVersion, Stamp, Timestamp};
+use truekeep_core::reconcile::{BlastGuard, Observation, Reconcile, Stored, Terms};
+use truekeep_core::{RunId, RunVersion, Timestamp};
 
 use crate::commit::{self, settle};
-use crate::comparison::{Comparison, Drift, Sides, Stretch};
-use crate::perform::{Performed, Setback, Shipment, tail_of};
+use crate::perform::{Performed, Setback};
 use crate::scope::{Held, Runner};
 use crate::turn::Turn;
-
-/// Keys of one page of either side.
-const PAGE: u32 = 1_000;
 
 /// How long a run waits after trouble of a port that may pass. Follow does not wait for it.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -81,143 +76,6 @@ impl Runner {
             Turn::NotDue => Ok(turn),
             other => Ok(other),
         }
-    }
-
-    async fn look_beside(
-        &self,
-        held: &mut Held,
-        command: Command,
-    ) -> Result<Observation, PortError> {
-        // What capture did not see is no ground to repair or to delete on.
-        let at = held.cursor().cloned().unwrap_or_default();
-        let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
-        if !matches!(view.capture, CaptureState::Trusted(_)) {
-            return Ok(Observation::Looked(view.capture));
-        }
-        match command {
-            Command::Look => Ok(Observation::Looked(view.capture)),
-            Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
-            Command::Compare { after, park } => self.compare(held, after, park).await,
-            Command::Purge { after, orphans_max } => self.purge(held, after, orphans_max).await,
-            Command::Await { numbered } => {
-                Ok(Observation::Awaited { reached: at.covers(numbered) })
-            }
-        }
-    }
-
-    async fn audit(&self, after: Option<Key>, ghosts_max: u64) -> Result<Observation, PortError> {
-        let page = self.pipeline.capture.audit(after, PAGE).await?;
-        let (missed, ghosts) = (page.missed.len() as u64, page.ghosts.len() as u64);
-        let mut keys = page.missed;
-        if ghosts <= ghosts_max {
-            keys.extend(page.ghosts);
-        }
-        let (numbered, _) = self.number(&keys).await?;
-        Ok(Observation::Audited { next: page.next, missed, ghosts, numbered })
-    }
-
-    fn sides<'p>(&'p self, held: &Held) -> Sides<'p> {
-        Sides {
-            scope: held.scope.clone(),
-            rules: held.terms.rules,
-            cursor: held.cursor().cloned().unwrap_or_default(),
-            feed: self.pipeline.feed.as_ref(),
-            records: self.pipeline.records.as_ref(),
-            sink: self.pipeline.sink.as_ref(),
-            items: self.ports.items.as_ref(),
-        }
-    }
-
-    /// The next part of the comparison, and where the one after it begins.
-    async fn part(
-        &self,
-        held: &Held,
-        after: Option<Key>,
-    ) -> Result<(Stretch, Option<Key>), PortError> {
-        let mut comparison = Comparison::begin(self.sides(held), after, PAGE);
-        let stretch = comparison.advance().await?.unwrap_or_default();
-        Ok((stretch, comparison.place().cloned()))
-    }
-
-    async fn compare(
-        &self,
-        held: &Held,
-        after: Option<Key>,
-        park: bool,
-    ) -> Result<Observation, PortError> {
-        let (stretch, next) = self.part(held, after).await?;
-        let mut found = Found { listed: stretch.listed, live: stretch.live, ..Found::default() };
-        let (mut repairs, mut parked) = (Vec::new(), Vec::new());
-        // What is parked is known already, and waits for an operator.
-        for drift in stretch.drifts.into_iter().filter(|drift| !drift.parked) {
-            let repairable = match &drift.difference {
-                Difference::Missing(..) => count(&mut found.missing),
-                Difference::Stale(..) => count(&mut found.stale),
-                Difference::Orphan(..) => !count(&mut found.orphans),
-                Difference::Ahead(..) => !count(&mut found.ahead),
-            };
-            match (park, repairable) {
-                (true, _) => parked.push(non_convergent(&drift)),
-                (false, true) => repairs.push(drift.difference.key().clone()),
-                (false, false) => {}
-            }
-        }
-        let (numbered, _) = self.number(&repairs).await?;
-        Ok(Observation::Compared { next, found, park: parked, numbered })
-    }
-
-    async fn purge(
-        &self,
-        held: &mut Held,
-        after: Option<Key>,
-        orphans_max: u64,
-    ) -> Result<Observation, PortError> {
-        let (stretch, next) = self.part(held, after).await?;
-        let orphans: Vec<(Key, Rank)> = stretch
-            .drifts
-            .into_iter()
-            .filter(|drift| !drift.parked)
-            .filter_map(|drift| match drift.difference {
-                Difference::Orphan(key, rank) => Some((key, rank)),
-                Difference::Missing(..) | Difference::Stale(..) | Difference::Ahead(..) => None,
-            })
-            .collect();
-        let purged = |buried, foreign, refused, exceeded, numbered| Observation::Purged {
-            next,
-            buried,
-            foreign,
-            refused,
-            exceeded,
-            numbered,
-        };
-        if orphans.len() as u64 > orphans_max {
-            return Ok(purged(0, 0, 0, true, None));
-        }
-        let keys: Vec<Key> = orphans.iter().map(|(key, _)| key.clone()).collect();
-        let (numbered, foreign) = self.number(&keys).await?;
-        let buried = (keys.len() - foreign.len()) as u64;
-        if foreign.is_empty() {
-            return Ok(purged(buried, 0, 0, false, numbered));
-        }
-        let mut shipment = Shipment::default();
-        for (key, rank) in orphans.into_iter().filter(|(key, _)| foreign.contains(key)) {
-            shipment.remove(key, rank);
-        }
-        let tail = tail_of(held)?.clone();
-        let (delivered, sent) = self.ship(held, &tail, shipment, false).await?;
-        let refused = delivered.failed.len() as u64 + u64::from(delivered.ahead.is_some());
-        Ok(purged(buried, sent.saturating_sub(refused), refused, false, numbered))
-    }
-
-    /// Numbers keys, in transactions of the size that the source is promised.
-    async fn number(&self, keys: &[Key]) -> Result<(Option<Stamp>, Vec<Key>), PortError> {
-        let (mut newest, mut foreign) = (None, Vec::new());
-        for keys in keys.chunks(limits::SOURCE_WRITE_ROWS_MAX as usize) {
-            let numbered = self.pipeline.capture.number(keys).await?;
-            newest = numbered.newest.or(newest);
-            foreign.extend(numbered.foreign);
-        }
-        Ok((newest, foreign))
     }
 
     /// Tells follow first, then stores what follows. Whatever does not land leaves the run where it
@@ -339,31 +197,5 @@ impl Runner {
                 Some(format!("every-{}", u128::try_from(now.ms()).unwrap_or(0) / every))
             }
         }
-    }
-}
-
-/// Counts one, and says yes.
-fn count(number: &mut u64) -> bool {
-    *number += 1;
-    true
-}
-
-fn non_convergent(drift: &Drift) -> NewItem {
-    let (kind, held) = match &drift.difference {
-        Difference::Missing(..) => (ItemKind::Upsert, None),
-        Difference::Stale(_, _, held) | Difference::Ahead(_, _, held) => {
-            (ItemKind::Upsert, Some(*held))
-        }
-        Difference::Orphan(_, held) => (ItemKind::Delete, Some(*held)),
-    };
-    let say = |rank: Option<Rank>| rank.map_or_else(|| "nothing".to_owned(), |r| r.to_string());
-    NewItem {
-        key: drift.difference.key().clone(),
-        version: drift.wanted.or(held).unwrap_or_default().version,
-        kind,
-        attempts: 0,
-        retry_in: None,
-        code: Code::NON_CONVERGENT,
-        reason: format!("the source wants {}, the sink holds {}", say(drift.wanted), say(held)),
     }
 }

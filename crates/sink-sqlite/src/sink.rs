@@ -10,7 +10,8 @@ use truekeep_core::Key;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
-    Applied, Batch, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory, Receipt, Sink,
+    Applied, Batch, Capabilities, Confirmation, Delivery, Entry, Listing, Mark, Memory, Receipt,
+    Sink,
 };
 use truekeep_sqlite::{Access, Database, FileIdentity, Options, Role};
 

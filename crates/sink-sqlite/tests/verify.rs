@@ -23,8 +23,7 @@ fn names(names: &[&str]) -> Arc<[Box<str>]> {
 }
 
 fn columns(names: &[&str]) -> Layout {
-    let column =
-        |name: &&str| MirrorColumn { name: (*name).into(), declared: "INTEGER".into() };
+    let column = |name: &&str| MirrorColumn { name: (*name).into(), declared: "INTEGER".into() };
     Layout::Columns(names.iter().map(column).collect())
 }
 

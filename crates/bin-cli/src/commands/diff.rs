@@ -41,7 +41,7 @@ pub async fn diff(session: &Session, wanted: &Diff) -> Result<Exit, Trouble> {
     let ledger = session.ledger(Purpose::Read).await?;
     let mut pipelines = Vec::new();
     for pipeline in session.selected(&wanted.selection)? {
-        pipelines.push(pipeline_diff(session, &ledger, pipeline).await?);
+        pipelines.push(pipeline_diff(session, &ledger, pipeline, wanted.deep).await?);
     }
     let drift = pipelines.iter().map(|diff| diff.found.drift()).sum();
     let differences = Differences { drift, pipelines };
@@ -54,6 +54,7 @@ async fn pipeline_diff(
     session: &Session,
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
+    deep: bool,
 ) -> Result<PipelineDiff, Trouble> {
     let known = Known::read(ledger, &pipeline.name).await?;
     let source = open_source(&session.config, pipeline).await?;
@@ -65,6 +66,7 @@ async fn pipeline_diff(
         scope: known.scope.clone(),
         rules: record.map_or(RulesNumber::new(0), |record| record.rules.number),
         cursor: known.cursor(),
+        deep,
         feed: source.feed.as_ref(),
         records: source.records.as_ref(),
         sink: sink.as_ref(),
@@ -99,9 +101,13 @@ fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
         0 => format!("{}: no drift, {} equal", diff.pipeline, found.equal),
         drift => format!("{}: {drift} differ, {} equal", diff.pipeline, found.equal),
     };
+    if found.altered.is_some() {
+        text += " with their documents";
+    }
     for (count, word) in [
         (found.missing, "missing"),
         (found.stale, "stale"),
+        (found.altered.unwrap_or(0), "altered"),
         (found.orphan, "orphan"),
         (found.ahead, "ahead"),
         (found.capture_missed, "not recorded by capture"),
@@ -139,6 +145,7 @@ fn named_words(named: &Named) -> String {
     let kind = match named.kind {
         Kind::Missing => "missing",
         Kind::Stale => "stale",
+        Kind::Altered => "altered",
         Kind::Orphan => "orphan",
         Kind::Ahead => "ahead",
         Kind::CaptureMissed => "missed",

@@ -14,6 +14,7 @@ use truekeep::status::LedgerPorts;
 use truekeep::wiring::Purpose;
 use truekeep::worker::Workshop;
 use truekeep_core::code::Code;
+use truekeep_core::reconcile::Terms;
 use truekeep_engine::{Ending, Silent, Stopper};
 
 use crate::args::Reconcile;
@@ -32,7 +33,8 @@ pub async fn reconcile(session: &Session, wanted: &Reconcile) -> Result<Exit, Tr
     let ledger = session.ledger(Purpose::Work).await?;
     let mut pipelines = Vec::new();
     for pipeline in session.selected(&wanted.selection)? {
-        pipelines.push(one(session, &ledger, pipeline, wanted.confirm).await?);
+        let terms = Terms { confirmed: wanted.confirm, deep: wanted.deep, ..Terms::default() };
+        pipelines.push(one(session, &ledger, pipeline, &terms).await?);
     }
     let exit = pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
     session.out.show(&Reconciled { pipelines }, |done| done.pipelines.iter().map(words).collect());
@@ -43,15 +45,20 @@ async fn one(
     session: &Session,
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
-    confirm: bool,
+    terms: &Terms,
 ) -> Result<Standing, Trouble> {
     let store = ledger.ledger.as_ref();
-    let wish = Wish::make(store, &RandomEntropy, &pipeline.name, confirm).await?;
+    let make = || Wish::make(store, &RandomEntropy, &pipeline.name, terms.clone());
+    let mut wish = make().await?;
     let mut told = String::new();
     loop {
         let standing = wish.standing(store, &RandomEntropy).await?;
-        if !standing.active {
+        if !standing.active && wish.serves(terms) {
             return Ok(standing);
+        }
+        if !standing.active {
+            wish = make().await?;
+            continue;
         }
         let observer = Arc::new(Silent);
         let workshop = Workshop { config: &session.config, ledger, observer };
@@ -84,7 +91,8 @@ async fn one(
             Some(Ending::Stopped) => {
                 return wish.standing(store, &RandomEntropy).await.map_err(Into::into);
             }
-            Some(Ending::Drained) | None => {}
+            // It goes on when trouble has passed.
+            Some(Ending::Drained) | None => tokio::time::sleep(LOOK_EVERY).await,
         }
     }
 }

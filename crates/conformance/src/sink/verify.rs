@@ -55,7 +55,8 @@ pub async fn a_document_altered_past_the_port_does_not_verify(subject: &mut dyn 
     let sent = ["altered", "kept"].map(|text| upsert(text, rank(1, 1), "ours"));
     send(subject, 1, sent.to_vec()).await;
     if subject.plant(&key("planted"), "ours").await {
-        let planted = [upsert("planted", rank(0, 0), "ours"), upsert("planted", rank(1, 1), "ours")];
+        let planted =
+            [upsert("planted", rank(0, 0), "ours"), upsert("planted", rank(1, 1), "ours")];
         let answers = verified(subject, &planted).await;
         assert!(answers.is_none_or(|answers| answers == [false, false]));
     }

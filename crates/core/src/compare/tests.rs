@@ -41,10 +41,19 @@ fn by_merge(
         pages.into_iter()
     };
     let (mut sources, mut sinks) = (pages(source), pages(sink));
-    let (mut compare, mut found) = (Compare::default(), Vec::new());
+    let (mut compare, mut found) = (Compare::keeping_equal(), Vec::new());
     loop {
         match compare.advance() {
-            Next::Done => return found,
+            Next::Done => {
+                let same = |(key, version): (&String, &u64)| {
+                    let kept = (Key::new(key.as_str()), rank(*version));
+                    (sink.get(key) == Some(version)).then_some(kept)
+                };
+                let equal: Vec<_> = source.iter().filter_map(same).collect();
+                assert_eq!(equal.len() as u64, compare.equal());
+                assert_eq!(compare.take_equal(), equal);
+                return found;
+            }
             Next::Found(difference) => found.push(difference),
             Next::Need(side) => {
                 let pages = if side == Side::Sink { &mut sinks } else { &mut sources };

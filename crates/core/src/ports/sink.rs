@@ -47,6 +47,20 @@ pub struct Capabilities {
     pub verifies: bool,
 }
 
+impl Capabilities {
+    /// Whether documents can be held against the sink.
+    ///
+    /// # Errors
+    /// Class Terminal with `SINK_UNVERIFIABLE` if not.
+    pub fn verifying(&self) -> Result<(), PortError> {
+        if self.verifies {
+            return Ok(());
+        }
+        let class = FailureClass::Terminal;
+        Err(PortError::new("compare documents", class, Code::SINK_UNVERIFIABLE))
+    }
+}
+
 /// What a sink remembers of who writes it: tells a restored, replaced or shared sink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {

@@ -1,10 +1,11 @@
-//! The guard against deleting too much.
+//! The guard against deleting too much, and against writing too much again.
 
 use serde::{Deserialize, Serialize};
 
 use super::Report;
 
-/// How many orphans may be deleted without asking. Share and number are those of the whole listing.
+/// How many orphans may be deleted without asking, and how many altered documents written again.
+/// Share and number are those of the whole listing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlastGuard {
     /// Up to this many are deleted whatever their share.
@@ -40,27 +41,30 @@ impl BlastGuard {
     /// a few records.
     pub const LOST_FUTURE: Self = Self { orphans_free: 19, share_max: 0.0, orphans_max: 100_000 };
 
-    /// Whether the orphans of a whole comparison may be deleted.
+    /// Whether the orphans of a whole comparison may be deleted, and its altered documents written
+    /// again: a projection that never gives the same document twice would alter them all, each time.
     ///
     /// # Errors
     /// Why not.
     pub fn judge(&self, report: &Report) -> Result<(), Refusal> {
-        let Report { orphans, listed, live, .. } = *report;
-        if orphans == 0 {
-            return Ok(());
-        }
-        if live == 0 {
+        let Report { orphans, altered, listed, live, .. } = *report;
+        if orphans > 0 && live == 0 {
             return Err(Refusal::EmptySource);
         }
-        if orphans >= listed {
+        if orphans > 0 && orphans >= listed {
             return Err(Refusal::Everything);
         }
-        if orphans > self.orphans_max {
+        self.bounded(orphans, listed)?;
+        self.bounded(altered.unwrap_or(0), listed)
+    }
+
+    fn bounded(&self, some: u64, all: u64) -> Result<(), Refusal> {
+        if some > self.orphans_max {
             return Err(Refusal::Number);
         }
         #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
-        let share = orphans as f64 / listed as f64;
-        if orphans > self.orphans_free && share > self.share_max {
+        let share = some as f64 / all as f64;
+        if some > self.orphans_free && share > self.share_max {
             return Err(Refusal::Share);
         }
         Ok(())

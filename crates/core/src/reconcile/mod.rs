@@ -36,12 +36,15 @@ pub struct Terms {
     pub guard: BlastGuard,
     /// An operator has said yes to deletions that the guard refuses.
     pub confirmed: bool,
+    /// Documents are compared, not only ranks.
+    #[serde(default)]
+    pub deep: bool,
 }
 
 impl Default for Terms {
-    /// The default guard, and nobody has said yes.
+    /// The default guard, nobody has said yes, and ranks alone are compared.
     fn default() -> Self {
-        Self { guard: BlastGuard::default(), confirmed: false }
+        Self { guard: BlastGuard::default(), confirmed: false, deep: false }
     }
 }
 
@@ -81,7 +84,7 @@ pub enum Phase {
         /// What was found so far.
         report: Report,
     },
-    /// Orphans are given tombstones.
+    /// Orphans are given tombstones, and altered documents a number.
     Purging {
         /// The key after which the next range begins.
         after: Option<Key>,
@@ -119,23 +122,28 @@ impl Procedure for Reconcile {
 
     fn due(terms: &Terms, phase: &Phase, _: Timestamp) -> Due<Command> {
         Due::Now(match phase {
-            Phase::Beginning => Command::Look,
+            Phase::Beginning => Command::Look { deep: terms.deep },
             Phase::Auditing { after, report } => {
                 let free = terms.guard.orphans_free.saturating_sub(report.ghosts);
                 let ghosts_max = if terms.confirmed { u64::MAX } else { free };
                 Command::Audit { after: after.clone(), ghosts_max }
             }
             Phase::Comparing { after, report } => {
-                Command::Compare { after: after.clone(), park: report.rounds > 0 }
+                Command::Compare { after: after.clone(), park: report.rounds > 0, deep: terms.deep }
             }
             Phase::Purging { after, report } => {
-                let judged = report.orphans + terms.guard.orphans_free;
-                let orphans_max = judged.saturating_sub(report.deleted + report.refused);
-                Command::Purge { after: after.clone(), orphans_max }
+                let left =
+                    |judged: u64, done| (judged + terms.guard.orphans_free).saturating_sub(done);
+                let altered = report.altered.filter(|altered| *altered > 0);
+                Command::Purge {
+                    after: after.clone(),
+                    orphans_max: left(report.orphans, report.deleted + report.refused),
+                    altered_max: altered.map(|altered| left(altered, report.mended)),
+                }
             }
             Phase::Settling { report } => Command::Await { numbered: report.numbered },
             // An ended run is never asked; looking changes nothing.
-            Phase::Done { .. } | Phase::Failed { .. } => Command::Look,
+            Phase::Done { .. } | Phase::Failed { .. } => Command::Look { deep: false },
         })
     }
 
@@ -148,7 +156,7 @@ impl Procedure for Reconcile {
         let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
         let mut parked = Vec::new();
         let next = match (phase, seen) {
-            (Phase::Beginning, Observation::Looked(capture)) => looked(&capture),
+            (Phase::Beginning, Observation::Looked(capture)) => looked(terms, &capture),
             (phase, Observation::Looked(capture)) => match capture {
                 CaptureState::Trusted(_) => phase,
                 CaptureState::Filling => phase.failed(Code::CAPTURE_FILLING),
@@ -174,9 +182,10 @@ impl Procedure for Reconcile {
             }
             (
                 Phase::Purging { mut report, .. },
-                Observation::Purged { next, buried, foreign, refused, exceeded, numbered },
+                Observation::Purged { next, buried, mended, foreign, refused, exceeded, numbered },
             ) => {
                 report.deleted += buried + foreign;
+                report.mended += mended;
                 report.foreign += foreign;
                 report.refused += refused;
                 report.number(numbered);
@@ -207,8 +216,8 @@ impl Procedure for Reconcile {
     }
 }
 
-fn looked(capture: &CaptureState) -> Phase {
-    let report = Report::default();
+fn looked(terms: &Terms, capture: &CaptureState) -> Phase {
+    let report = Report::of(terms);
     match capture {
         CaptureState::Trusted(_) => Phase::Auditing { after: None, report },
         // It ends by itself; nothing was looked at yet.
@@ -245,12 +254,13 @@ fn purged(report: Report, next: Option<Key>, exceeded: bool) -> Phase {
     }
 }
 
-/// After the last range (Q1): the number and the share of orphans are known only now.
+/// After the last range (Q1): the number and the share of orphans, and of documents to be written
+/// again, are known only now.
 fn compared(terms: &Terms, report: Report) -> Phase {
     if report.ahead > 0 {
         return Phase::Failed { code: Code::SINK_AHEAD, report };
     }
-    if report.orphans == 0 || report.rounds > 0 {
+    if report.orphans + report.altered.unwrap_or(0) == 0 || report.rounds > 0 {
         return Phase::Settling { report };
     }
     match terms.guard.judge(&report) {

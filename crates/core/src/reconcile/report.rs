@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Found;
+use super::{Found, Terms};
 use crate::Stamp;
 
 /// Counts of a run, over both rounds where not said otherwise.
@@ -22,10 +22,16 @@ pub struct Report {
     pub missing: u64,
     /// The sink had an older one.
     pub stale: u64,
+    /// The sink had another document at the same rank; none if documents were not compared.
+    #[serde(default)]
+    pub altered: Option<u64>,
     /// The source had none.
     pub orphans: u64,
     /// The sink had a newer one than the source knows.
     pub ahead: u64,
+    /// Records whose document was altered and that were given a number.
+    #[serde(default)]
+    pub mended: u64,
     /// Orphans that were removed.
     pub deleted: u64,
     /// Orphans that the sink would not let go.
@@ -41,6 +47,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report of a run that begins.
+    pub(super) fn of(terms: &Terms) -> Self {
+        Self { altered: terms.deep.then_some(0), ..Self::default() }
+    }
+
     pub(super) fn number(&mut self, given: Option<Stamp>) {
         self.numbered = given.map_or(self.numbered, |given| given.max(self.numbered));
     }
@@ -52,6 +63,7 @@ impl Report {
         }
         self.missing += found.missing;
         self.stale += found.stale;
+        self.altered = self.altered.map(|altered| altered + found.altered);
         self.orphans += found.orphans;
         self.ahead += found.ahead;
     }
@@ -63,27 +75,23 @@ impl Report {
 
     /// Whether source and sink were equal.
     pub fn clean(&self) -> bool {
-        self.capture_missed + self.ghosts + self.missing + self.stale + self.orphans + self.ahead
-            == 0
+        let Self { capture_missed, ghosts, missing, stale, altered, orphans, ahead, .. } = *self;
+        let altered = altered.unwrap_or(0);
+        capture_missed + ghosts + missing + stale + altered + orphans + ahead == 0
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} live, {} listed: {} missed by capture, {} missing, {} stale, {} orphans, \
-             {} ahead; {} deleted, {} refused, {} parked",
-            self.live,
-            self.listed,
-            self.capture_missed + self.ghosts,
-            self.missing,
-            self.stale,
-            self.orphans,
-            self.ahead,
-            self.deleted,
-            self.refused,
-            self.parked
-        )
+        let missed = self.capture_missed + self.ghosts;
+        let Self { live, listed, missing, stale, .. } = self;
+        write!(f, "{live} live, {listed} listed: {missed} missed by capture, {missing} missing, ")?;
+        write!(f, "{stale} stale, ")?;
+        if let Some(altered) = self.altered {
+            write!(f, "{altered} altered, ")?;
+        }
+        let Self { orphans, ahead, deleted, refused, parked, .. } = self;
+        write!(f, "{orphans} orphans, {ahead} ahead; ")?;
+        write!(f, "{deleted} deleted, {refused} refused, {parked} parked")
     }
 }

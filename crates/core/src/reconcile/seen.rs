@@ -7,8 +7,11 @@ use crate::{Key, Stamp};
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Look whether capture is trusted.
-    Look,
+    /// Look whether capture is trusted, and whether the sink can be compared like this.
+    Look {
+        /// Whether documents are to be compared.
+        deep: bool,
+    },
     /// Hold the next page of the feed against the table; number what differs.
     Audit {
         /// The key after which it begins.
@@ -22,13 +25,18 @@ pub enum Command {
         after: Option<Key>,
         /// In the second round what still differs does not converge: it is parked.
         park: bool,
+        /// Whether documents are compared too.
+        deep: bool,
     },
-    /// Judge the orphans of the next range again and write their tombstones.
+    /// Judge the orphans of the next range again and write their tombstones; number its altered
+    /// documents.
     Purge {
         /// The key after which it begins.
         after: Option<Key>,
         /// The most orphans that may be removed: what the guard has let pass, and no more.
         orphans_max: u64,
+        /// The most altered documents that may be numbered; none if there are none to look for.
+        altered_max: Option<u64>,
     },
     /// Look whether follow has delivered this write.
     Await {
@@ -70,11 +78,13 @@ pub enum Observation {
         next: Option<Key>,
         /// Orphans that have a tombstone now.
         buried: u64,
+        /// Altered documents that have a number now.
+        mended: u64,
         /// Entries that no key of the source can be, removed by their listed rank.
         foreign: u64,
         /// Orphans that the sink would not let go.
         refused: u64,
-        /// Whether there were more orphans than allowed; then none was removed.
+        /// Whether there was more than allowed; then nothing was removed or numbered.
         exceeded: bool,
         /// The last write that gave numbers.
         numbered: Option<Stamp>,
@@ -99,6 +109,8 @@ pub struct Found {
     pub missing: u64,
     /// The sink has an older one.
     pub stale: u64,
+    /// The sink has another document at the same rank.
+    pub altered: u64,
     /// The source has none.
     pub orphans: u64,
     /// The sink has a newer one than the source knows.

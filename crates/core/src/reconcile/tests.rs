@@ -4,7 +4,7 @@ use super::*;
 use crate::Signature;
 
 fn terms() -> Terms {
-    Terms { guard: BlastGuard::default(), confirmed: false }
+    Terms::default()
 }
 
 fn step(terms: &Terms, phase: Phase, seen: Observation) -> Phase {
@@ -81,7 +81,7 @@ fn what_was_repaired_is_compared_once_more_and_only_once() {
     assert_eq!(waiting, settling, "a waiting run changes nothing");
     let again = step(&terms(), settling, Observation::Awaited { reached: true });
     let due = Reconcile::due(&terms(), &again, Timestamp::from_ms(0));
-    assert_eq!(due, Due::Now(Command::Compare { after: None, park: true }));
+    assert_eq!(due, Due::Now(Command::Compare { after: None, park: true, deep: false }));
     let settling =
         step(&terms(), again, compared(Found { listed: 10, live: 10, ..Found::default() }, None));
     let done = step(&terms(), settling, Observation::Awaited { reached: true });
@@ -111,6 +111,13 @@ fn the_guard_asks_before_much_is_deleted() {
     assert_eq!(judge(20, 0, 20), Err(Refusal::EmptySource));
     assert_eq!(judge(20, 5, 20), Err(Refusal::Everything));
     assert_eq!(judge(10_000_000, 10_000_000, 100_001), Err(Refusal::Number));
+    let judge = |listed, altered| {
+        let report = Report { listed, live: listed, altered: Some(altered), ..Report::default() };
+        BlastGuard::default().judge(&report)
+    };
+    assert_eq!(judge(20, 20), Ok(()), "few documents are written again whatever their share");
+    assert_eq!(judge(1_000, 51), Err(Refusal::Share), "X65");
+    assert_eq!(judge(10_000_000, 100_001), Err(Refusal::Number));
 }
 
 #[test]
@@ -123,10 +130,12 @@ fn a_misplaced_observation_is_a_bug() {
 #[test]
 fn no_more_is_removed_than_the_guard_has_judged() {
     let due = Reconcile::due(&terms(), &purging(3), Timestamp::from_ms(0));
-    assert_eq!(due, Due::Now(Command::Purge { after: None, orphans_max: 23 }));
+    let purge = Command::Purge { after: None, orphans_max: 23, altered_max: None };
+    assert_eq!(due, Due::Now(purge));
     let purged = |refused, exceeded| Observation::Purged {
         next: None,
         buried: 0,
+        mended: 0,
         foreign: 0,
         refused,
         exceeded,
@@ -152,7 +161,51 @@ fn a_stored_phase_reads_back() {
         after: Some(Key::new("k")),
         report: Report { orphans: 2, ..Report::default() },
     };
-    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"ghosts":0,"missing":0,"stale":0,"orphans":2,"ahead":0,"deleted":0,"refused":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
+    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"ghosts":0,"missing":0,"stale":0,"altered":null,"orphans":2,"ahead":0,"mended":0,"deleted":0,"refused":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
     assert_eq!(serde_json::to_string(&phase).expect("written"), text);
     assert_eq!(serde_json::from_str::<Phase>(text).expect("read"), phase);
+    let older = text.replace("\"altered\":null,", "").replace("\"mended\":0,", "");
+    assert_eq!(serde_json::from_str::<Phase>(&older).expect("an older form is read"), phase);
+    let older =
+        r#"{"guard":{"orphans_free":20,"share_max":0.05,"orphans_max":100000},"confirmed":false}"#;
+    assert_eq!(serde_json::from_str::<Terms>(older).expect("an older form is read"), terms());
+}
+
+#[test]
+fn a_deep_run_says_how_many_documents_differ_and_looks_again() {
+    let deep = Terms { deep: true, ..terms() };
+    let due = |phase: &Phase| Reconcile::due(&deep, phase, Timestamp::from_ms(0));
+    assert_eq!(due(&Phase::Beginning), Due::Now(Command::Look { deep: true }));
+    let trusted = CaptureState::Trusted(Signature::parse("s").expect("valid"));
+    let auditing = step(&deep, Phase::Beginning, Observation::Looked(trusted));
+    let audited = Observation::Audited { next: None, missed: 0, ghosts: 0, numbered: None };
+    let comparing = step(&deep, auditing, audited);
+    assert_eq!(
+        due(&comparing),
+        Due::Now(Command::Compare { after: None, park: false, deep: true })
+    );
+    let found = Found { listed: 9, live: 9, altered: 2, ..Found::default() };
+    let mending = step(&deep, comparing, compared(found, None));
+    assert_eq!(mending.judgement(), Some(Some(Code::DRIFT_FOUND)), "it is drift");
+    let purge = Command::Purge { after: None, orphans_max: 20, altered_max: Some(22) };
+    assert_eq!(due(&mending), Due::Now(purge));
+    let purged = Observation::Purged {
+        next: None,
+        buried: 0,
+        mended: 2,
+        foreign: 0,
+        refused: 0,
+        exceeded: false,
+        numbered: Some(Version::new(7)),
+    };
+    let settling = step(&deep, mending, purged);
+    let again = step(&deep, settling, Observation::Awaited { reached: true });
+    assert_eq!(due(&again), Due::Now(Command::Compare { after: None, park: true, deep: true }));
+    assert_eq!(again.report().and_then(|report| report.altered), Some(2));
+    assert_eq!(comparing_shallow().report().and_then(|report| report.altered), None);
+}
+
+/// A run that compares ranks alone says nothing of documents.
+fn comparing_shallow() -> Phase {
+    step(&terms(), comparing(), compared(Found { altered: 1, ..Found::default() }, None))
 }

@@ -57,6 +57,7 @@ struct World {
     items: MockItems,
     rules: RulesNumber,
     cursor: u64,
+    deep: bool,
 }
 
 impl World {
@@ -67,7 +68,7 @@ impl World {
             source.put(&key(row), row);
         }
         let (sink, items) = (MemorySink::new(), items(&[]));
-        Self { source, sink, items, rules: RULES, cursor: 1_000 }
+        Self { source, sink, items, rules: RULES, cursor: 1_000, deep: false }
     }
 
     async fn compare(&self) -> Found {
@@ -75,6 +76,7 @@ impl World {
             scope: scope(),
             rules: self.rules,
             cursor: Place::at(Version::new(self.cursor)),
+            deep: self.deep,
             feed: &self.source,
             records: &self.source,
             sink: &self.sink,
@@ -116,6 +118,25 @@ async fn missing_stale_orphan_and_ahead_are_told_apart() {
     ];
     assert_eq!(kinds(&found), expected);
     assert_eq!((found.equal, found.drift()), (1, 5));
+}
+
+#[tokio::test]
+async fn documents_are_compared_only_if_that_is_asked_for() {
+    let mut world = World::with(&["a", "b"]);
+    for (name, version, text) in [("a", 1, "altered"), ("b", 2, "b")] {
+        let names = [Box::from("text")].into();
+        let document = Arc::new(Document::new(names, vec![Value::Text(text.into())]));
+        world.sink.plant(key(name), Held { document, ..held(1, version) });
+    }
+    let found = world.compare().await;
+    assert_eq!((found.equal, found.altered), (2, None));
+    world.deep = true;
+    let found = world.compare().await;
+    assert_eq!((found.equal, found.altered, found.drift()), (1, Some(1), 1));
+    assert_eq!(kinds(&found), [(Kind::Altered, "a".to_owned())]);
+    world.source.put_by_relation(&key("b"), "newer");
+    let found = world.compare().await;
+    assert_eq!((found.drift(), found.in_flight), (0, 2), "each may be newer than its number");
 }
 
 #[tokio::test]

@@ -1,15 +1,14 @@
-//! In which order the two sides are read, and how much is held of them.
+//! What is drift, also of documents, and what only may be late.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use truekeep_core::ports::{
-    Applied, Batch, Capabilities, Confirmation, Item, ItemKind, KeyPage, Listing, Loaded, Mark,
-    MockItems, MockRecords, Receipt,
-};
-use truekeep_sink_memory::MemorySink;
-
-use truekeep_core::{PipelineName, Timestamp, Version};
+use tokio::sync::Mutex;
+use truekeep_adapter_memory::MemorySource;
+use truekeep_core::code::Code;
+use truekeep_core::ports::{Feed, Item, ItemKind, KeyPage, Loaded, MockItems, Sink};
+use truekeep_core::{Document, PipelineName, Timestamp, Value, Version};
+use truekeep_sink_memory::{Held, MemorySink};
 
 use super::*;
 
@@ -60,169 +59,179 @@ async fn items_are_walked_beside_the_differences() {
     assert_eq!(parked, "beh");
 }
 
-/// Tells which side was asked for what, in order.
-#[derive(Debug, Default)]
-struct Witness(Mutex<Vec<String>>);
+/// A source and a sink that hold rows `a` to `c` alike, at versions 1 to 3, until a test changes
+/// that.
+struct World {
+    source: MemorySource,
+    sink: MemorySink,
+    items: MockItems,
+    cursor: u64,
+    /// What happens before documents are loaded.
+    before_load: Mutex<Option<Box<dyn Fn(&MemorySource) + Send>>>,
+    /// How many documents are given at once, at most.
+    at_once: usize,
+}
 
-impl Witness {
-    fn saw(&self, what: String) {
-        self.0.lock().expect("sound").push(what);
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("World")
     }
 }
 
-/// Lists two keys at a time.
-#[derive(Debug)]
-struct Pages(Vec<&'static str>, Arc<Witness>);
+fn held(version: u64, text: &str) -> Held {
+    let document = Document::new([Box::from("text")].into(), vec![Value::Text(text.into())]);
+    let rank = Rank { rules: RULES, version: Version::new(version) };
+    Held { rank: Some(rank), document: Arc::new(document) }
+}
+
+impl World {
+    fn new() -> Self {
+        let (source, sink) = (MemorySource::captured(), MemorySink::new());
+        for (name, version) in [("a", 1), ("b", 2), ("c", 3)] {
+            source.put(&key(name), name);
+            sink.plant(key(name), held(version, name));
+        }
+        let before_load = Mutex::new(None);
+        Self { source, sink, items: items(&[]), cursor: 100, before_load, at_once: usize::MAX }
+    }
+
+    async fn compare(&self, deep: bool) -> Stretch {
+        let sides = Sides {
+            scope: scope(),
+            rules: RULES,
+            cursor: Place::at(Version::new(self.cursor)),
+            deep,
+            feed: &self.source,
+            records: self,
+            sink: &self.sink,
+            items: &self.items,
+        };
+        let mut comparison = Comparison::begin(sides, None, 10);
+        let stretch = comparison.advance().await.expect("compared").expect("a part");
+        assert_eq!(comparison.advance().await.expect("compared"), None);
+        stretch
+    }
+
+    /// The keys of the drifts.
+    async fn drifts(&self) -> String {
+        let stretch = self.compare(true).await;
+        let name = |drift: &Drift| drift.difference.key().as_str().to_owned();
+        stretch.drifts.iter().map(name).collect()
+    }
+}
 
 #[async_trait]
-impl Sink for Pages {
-    fn capabilities(&self) -> Capabilities {
-        unreachable!("a comparison does not ask")
-    }
-    async fn prepare(&self) -> Result<(), PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn mark(&self) -> Result<Option<Mark>, PortError> {
-        unreachable!("a comparison does not ask")
-    }
-    async fn apply(&self, _: Batch) -> Result<Applied, PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn confirm(&self, _: &Receipt) -> Result<Confirmation, PortError> {
-        unreachable!("a comparison writes nothing")
-    }
-    async fn list(&self, after: Option<Key>, _: u32) -> Result<Listing, PortError> {
-        let rest = self.0.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
-        let names: Vec<_> = rest.clone().take(2).copied().collect();
-        self.1.saw(format!("sink {}", names.join("")));
-        let rank = Some(Rank { rules: RULES, version: Version::new(1) });
-        let entry = |name: &&str| truekeep_core::ports::Entry { key: key(name), rank };
-        Ok(Listing { entries: names.iter().map(entry).collect(), end: rest.count() <= 2 })
-    }
-}
-
-fn records(names: &'static [&'static str], witness: &Arc<Witness>) -> MockRecords {
-    let witness = Arc::clone(witness);
-    let mut records = MockRecords::new();
-    records.expect_load().returning(|_, _| Ok(vec![Loaded::Absent]));
-    records.expect_keys().returning(move |after, _| {
-        let rest = names.iter().filter(|name| after.as_ref().is_none_or(|a| **name > a.as_str()));
-        let page: Vec<_> = rest.clone().take(3).copied().collect();
-        witness.saw(format!("source {}", page.join("")));
-        let keys = page.iter().map(|name| (key(name), Version::new(1))).collect();
-        let next = page.last().filter(|_| rest.count() > 3).map(|name| key(name));
-        Ok(KeyPage { keys, next })
-    });
-    records
-}
-
-#[tokio::test]
-async fn each_range_is_listed_in_the_sink_before_it_is_read_in_the_source() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["b", "c", "f"], Arc::clone(&witness));
-    let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, None, 10);
-    let mut found = Vec::new();
-    while let Some(differences) = merge.advance().await.expect("ordered") {
-        found.extend(differences);
-    }
-    let keys: String = found.iter().map(|difference| difference.key().as_str()).collect();
-    assert_eq!(keys, "adeg");
-    assert_eq!(merge.equal(), 3);
-    let seen = witness.0.lock().expect("sound").join(", ");
-    assert_eq!(seen, "sink bc, source abc, sink f, source def, source g");
-}
-
-#[tokio::test]
-async fn memory_holds_a_page_of_differences_however_sparse_the_sink_is() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["z"], Arc::clone(&witness));
-    let records = records(&["a", "b", "c", "d", "e", "f", "g", "h"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, None, 2);
-    let mut pages = Vec::new();
-    while let Some(differences) = merge.advance().await.expect("ordered") {
-        pages.push(differences.len());
-    }
-    assert_eq!(pages.iter().sum::<usize>(), 9);
-    assert!(pages.iter().all(|page| *page <= 2), "{pages:?}");
-}
-
-#[tokio::test]
-async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
-    let sink = MemorySink::new();
-    let backwards = vec![(key("b"), Version::new(1)), (key("a"), Version::new(1))];
-    for (keys, next) in [(Vec::new(), Some(key("a"))), (backwards, None)] {
-        let mut records = MockRecords::new();
-        let page = KeyPage { keys, next };
-        records.expect_keys().returning(move |_, _| Ok(page.clone()));
-        let mut merge = Merge::new(&sink, &records, RULES, None, 10);
-        let error = merge.advance().await.expect_err("neither is a listing");
-        assert_eq!(error.code, Code::UNEXPECTED, "{}", error.chain());
-    }
-}
-
-#[tokio::test]
-async fn a_source_that_lists_a_key_twice_ends_the_comparison() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["a", "b", "d"], witness);
-    let mut records = MockRecords::new();
-    records.expect_keys().returning(|after, _| {
-        let keys = vec![(key("b"), Version::new(1)), (key("c"), Version::new(1))];
-        let next = if after.is_some() { None } else { Some(key("c")) };
-        Ok(KeyPage { keys, next })
-    });
-    let mut merge = Merge::new(&sink, &records, RULES, None, 10);
-    merge.advance().await.expect("the first range is in order");
-    let error = merge.advance().await.expect_err("b was listed before");
-    assert!(error.chain().contains("byte order"), "{}", error.chain());
-}
-
-/// Pages of the source may be empty: what was looked at is passed, also beyond a range's end.
-#[tokio::test]
-async fn an_empty_page_of_the_source_goes_on_from_where_it_says() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["b", "d", "f"], Arc::clone(&witness));
-    let mut records = MockRecords::new();
-    let asked = Arc::clone(&witness);
-    records.expect_keys().returning(move |after, _| {
-        let after = after.as_ref().map_or("", Key::as_str);
-        asked.saw(format!("source {after}"));
-        let (found, next) = match after {
-            "" => (None, Some("a")),
-            "a" => (Some("b"), Some("c")),
-            "c" => (None, Some("e")),
-            "d" => (Some("f"), Some("f")),
-            _ => (None, None),
-        };
-        let keys = found.into_iter().map(|name| (key(name), Version::new(1))).collect();
-        Ok(KeyPage { keys, next: next.map(key) })
-    });
-    let mut merge = Merge::new(&sink, &records, RULES, None, 10);
-    let mut found = Vec::new();
-    while let Some(differences) = merge.advance().await.expect("ordered") {
-        found.extend(differences);
-    }
-    let keys: String = found.iter().map(|difference| difference.key().as_str()).collect();
-    assert_eq!((keys.as_str(), merge.equal()), ("d", 2));
-    let seen = witness.0.lock().expect("sound").join(", ");
-    assert_eq!(seen, "sink bd, source , source a, source c, sink f, source d, source f");
-}
-
-/// A comparison that was stopped goes on after its place, and finds the rest and nothing twice.
-#[tokio::test]
-async fn a_comparison_goes_on_after_its_place() {
-    let witness = Arc::new(Witness::default());
-    let sink = Pages(vec!["b", "c", "f"], Arc::clone(&witness));
-    let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
-    let (mut place, mut keys) = (None, String::new());
-    loop {
-        let mut merge = Merge::new(&sink, &records, RULES, place, 2);
-        let found = merge.advance().await.expect("ordered").expect("more");
-        keys.extend(found.iter().map(|difference| difference.key().as_str()));
-        place = merge.place.clone();
-        if merge.ended {
-            break;
+impl Records for World {
+    async fn load(&self, keys: &[Key], bytes_max: usize) -> Result<Vec<Loaded>, PortError> {
+        if let Some(happens) = self.before_load.lock().await.take() {
+            happens(&self.source);
         }
+        let at_once = keys.len().min(self.at_once);
+        self.source.load(&keys[..at_once], bytes_max).await
     }
-    assert_eq!(keys, "adeg");
+    async fn canonical(&self, keys: &[Key]) -> Result<Vec<bool>, PortError> {
+        self.source.canonical(keys).await
+    }
+    async fn keys(&self, after: Option<Key>, limit: u32) -> Result<KeyPage, PortError> {
+        self.source.keys(after, limit).await
+    }
+}
+
+#[tokio::test]
+async fn a_document_altered_at_its_rank_is_drift_only_where_documents_are_compared() {
+    let world = World::new();
+    world.sink.plant(key("b"), held(2, "altered"));
+    assert_eq!(world.compare(false).await.equal, 3);
+    let stretch = world.compare(true).await;
+    let rank = Rank { rules: RULES, version: Version::new(2) };
+    let difference = Difference::Altered(key("b"), rank);
+    let drift = Drift { difference, wanted: Some(rank), parked: false };
+    let expected =
+        Stretch { drifts: vec![drift], equal: 2, listed: 3, live: 3, ..Stretch::default() };
+    assert_eq!(stretch, expected);
+}
+
+#[tokio::test]
+async fn documents_are_compared_in_batches_and_each_is() {
+    let mut world = World::new();
+    for (name, version) in [("a", 1), ("b", 2), ("c", 3)] {
+        world.sink.plant(key(name), held(version, "altered"));
+    }
+    for at_once in 1..4 {
+        world.at_once = at_once;
+        assert_eq!(world.drifts().await, "abc");
+    }
+}
+
+/// S1: what was written between the version and the document is delivered by follow.
+#[tokio::test]
+async fn a_document_newer_than_its_version_is_in_flight() {
+    let world = World::new();
+    *world.before_load.lock().await = Some(Box::new(|source| source.put(&key("b"), "newer")));
+    let stretch = world.compare(true).await;
+    assert_eq!((stretch.drifts.len(), stretch.in_flight, stretch.equal), (0, 1, 2));
+}
+
+/// X41: the document shows the related row at once, its number comes later; nothing is decided
+/// before, and nothing is forgotten.
+#[tokio::test]
+async fn a_document_whose_mark_waits_is_undecided() {
+    let world = World::new();
+    let changes = |source: &MemorySource| source.put_by_relation(&key("b"), "newer");
+    *world.before_load.lock().await = Some(Box::new(changes));
+    world.sink.plant(key("c"), held(3, "altered"));
+    let stretch = world.compare(true).await;
+    assert_eq!(stretch.undecided, [key("b"), key("c")]);
+    assert_eq!((stretch.drifts.len(), stretch.in_flight), (0, 0));
+    let consumer = truekeep_core::ports::Consumer {
+        ledger: truekeep_core::LedgerId::parse("ledger").expect("valid"),
+        pipeline: truekeep_core::Incarnation::parse("pipeline").expect("valid"),
+    };
+    world.source.changes(&consumer, &Place::START, 1).await.expect("marks are expanded");
+    assert_eq!(world.drifts().await, "bc", "b is stale now, and c altered for sure");
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_made_is_not_taken_for_equal() {
+    let world = World::new();
+    world.source.break_capture();
+    world.source.put_unloadable(&key("b"), Code::DOCUMENT_TOO_LARGE, "much");
+    world.source.delete(&key("c"));
+    *world.before_load.lock().await = Some(Box::new(|source| source.delete(&key("a"))));
+    let drifts = world.drifts().await;
+    assert_eq!(drifts, "abc", "a is gone since its key was read, c before, and no number says so");
+}
+
+#[tokio::test]
+async fn an_altered_record_in_retry_is_in_flight_and_a_parked_one_is_known() {
+    let mut world = World::new();
+    world.items = items(&[("a", ItemState::Retry), ("b", ItemState::Parked)]);
+    for (name, version) in [("a", 1), ("b", 2)] {
+        world.sink.plant(key(name), held(version, "altered"));
+    }
+    let stretch = world.compare(true).await;
+    assert_eq!((stretch.in_flight, stretch.drifts.len()), (1, 1));
+    assert!(stretch.drifts[0].parked);
+}
+
+/// A sink that cannot say what it holds is refused before anything is read.
+#[tokio::test]
+async fn a_sink_that_cannot_verify_is_refused() {
+    let world = World::new();
+    let mut sink = truekeep_core::ports::MockSink::new();
+    let able = world.sink.capabilities();
+    let unable = truekeep_core::ports::Capabilities { verifies: false, ..able };
+    sink.expect_capabilities().return_const(unable);
+    let sides = Sides {
+        scope: scope(),
+        rules: RULES,
+        cursor: Place::START,
+        deep: true,
+        feed: &world.source,
+        records: &world,
+        sink: &sink,
+        items: &world.items,
+    };
+    let error = Comparison::begin(sides, None, 10).advance().await.expect_err("refused");
+    assert_eq!(error.code, Code::SINK_UNVERIFIABLE);
 }

@@ -1,6 +1,7 @@
 //! The rules of the engine, over the reference ledger, source and sink, in virtual time.
 
 mod cost;
+mod deep;
 mod doubts;
 mod follow;
 mod items;

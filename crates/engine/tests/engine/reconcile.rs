@@ -8,7 +8,7 @@ use truekeep_core::code::Code;
 use truekeep_core::ports::{
     Announced, Announcement, Archive, Ledger, NewRun, Opened, ProcedureKind, RunState,
 };
-use truekeep_core::reconcile::{BlastGuard, Phase, Stored, Terms};
+use truekeep_core::reconcile::{Phase, Stored, Terms};
 use truekeep_core::{Document, Fingerprint, Incarnation, Rank, RulesNumber, RunId, Value, Version};
 use truekeep_engine::Ending;
 use truekeep_sink_memory::Held;
@@ -34,9 +34,13 @@ pub fn plant(world: &World, name: &str, version: u64) {
 
 /// Wishes for a reconcile, as an operator does.
 pub async fn wish(world: &World, name: &str, confirmed: bool) {
-    let stored = Stored::first(Terms { guard: BlastGuard::default(), confirmed });
+    wish_under(world, name, Terms { confirmed, ..Terms::default() }).await;
+}
+
+pub async fn wish_under(world: &World, name: &str, terms: Terms) {
+    let stored = Stored::first(terms);
     let new = NewRun {
-        id: RunId::parse(name).expect("valid"),
+        id: RunId::parse(&name.replace(' ', "-")).expect("valid"),
         scope: World::scope(),
         procedure: ProcedureKind::Reconcile,
         key: name.into(),

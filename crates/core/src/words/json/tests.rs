@@ -52,8 +52,24 @@ fn everything_else_is_a_difference() {
 #[test]
 fn what_is_no_json_is_the_same_only_as_itself() {
     let broken = [
-        "", " ", "{", "[1", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "\"", "\"\\x\"", "\"\\u12\"",
-        "nul", "1 2", "[1] x", "'a'", "{\"a\":1,}", "[,]", "\"\\u12g4\"",
+        "",
+        " ",
+        "{",
+        "[1",
+        "[1,]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{a:1}",
+        "\"",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "nul",
+        "1 2",
+        "[1] x",
+        "'a'",
+        "{\"a\":1,}",
+        "[,]",
+        "\"\\u12g4\"",
     ];
     for text in broken {
         assert!(same(text, text));
@@ -82,7 +98,8 @@ fn json() -> impl Strategy<Value = String> {
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|all| format!("[{}]", all.join(","))),
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|all| format!("[{}]", all.join(","))),
             prop::collection::vec(("[a-c]", inner), 0..4).prop_map(|all| {
                 let entries: Vec<_> = all.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
                 format!("{{{}}}", entries.join(","))

@@ -1,5 +1,6 @@
 //! Every port behind a tap.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,13 +9,15 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Acquired, Announced, Announcement, Applied, Batch, Capabilities, Change, ChangePage, Commit,
-    Committed, Confirmation, Consumer, Delivery, Feed, Item, ItemCursor, ItemFilter, ItemKind, Items,
-    KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Opened, PipelineRecord, ProcedureKind,
-    Pulse, Pulsed, Receipt, Records, Registration, Retried, Run, Sink, SourceView,
+    Acquired, Announced, Announcement, Applied, Batch, Body, Capabilities, Change, ChangePage,
+    Commit, Committed, Confirmation, Consumer, Delivery, Feed, Item, ItemCursor, ItemFilter,
+    ItemKind, Items, KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Opened,
+    PipelineRecord, ProcedureKind, Pulse, Pulsed, Receipt, Records, Registration, Retried, Run,
+    Sink, SourceView,
 };
 use truekeep_core::{
-    HolderId, Key, LeaseToken, LedgerId, PipelineName, Place, ScopeId, Timestamp, Version,
+    Document, HolderId, Key, LeaseToken, LedgerId, PipelineName, Place, ScopeId, Timestamp, Value,
+    Version,
 };
 use truekeep_sink_memory::MemorySink;
 
@@ -171,8 +174,16 @@ impl Records for Tapped<MemorySource> {
 impl Tapped<MemorySink> {
     /// Applies what the sink has no grudge against.
     async fn grudging(&self, batch: Batch) -> Result<Applied, PortError> {
-        let Batch { mark, follows, deliveries } = batch;
-        let grudges: Vec<_> = deliveries.iter().map(|d| self.tap.grudge(&d.key)).collect();
+        let Batch { mark, follows, mut deliveries } = batch;
+        let mut grudges: Vec<_> = deliveries.iter().map(|d| self.tap.grudge(&d.key)).collect();
+        for (delivery, grudge) in deliveries.iter_mut().zip(&mut grudges) {
+            if let (Some(Grudge::Alters), Body::Upsert(document)) = (*grudge, &delivery.body) {
+                let values = vec![Value::Text("altered".into())];
+                let altered = Document::new(Arc::clone(document.names()), values);
+                delivery.body = Body::Upsert(Arc::new(altered));
+                *grudge = None;
+            }
+        }
         if grudges.contains(&Some(Grudge::Kills)) {
             self.tap.killed.notify_one();
             std::future::pending::<()>().await;
@@ -197,7 +208,7 @@ impl Tapped<MemorySink> {
 #[async_trait]
 impl Sink for Tapped<MemorySink> {
     fn capabilities(&self) -> Capabilities {
-        self.port.capabilities()
+        self.tap.limited(self.port.capabilities())
     }
     async fn prepare(&self) -> Result<(), PortError> {
         pass!(self, "sink.prepare", self.port.prepare())

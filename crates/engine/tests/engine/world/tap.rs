@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use truekeep_core::Key;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{Clock, Outcome};
+use truekeep_core::ports::{Capabilities, Clock, Outcome};
 
 use super::Virtual;
 
@@ -42,7 +42,11 @@ pub enum Grudge {
     Kills,
     /// Whoever loads the record dies.
     KillsReader,
+    /// It takes the record and keeps another document.
+    Alters,
 }
+
+type Limit = fn(Capabilities) -> Capabilities;
 
 #[derive(Debug)]
 struct Planned {
@@ -61,6 +65,7 @@ pub struct Tap {
     plan: Mutex<Vec<Planned>>,
     grudges: Mutex<BTreeMap<Key, Grudge>>,
     sent: Mutex<Vec<Key>>,
+    able: Mutex<Option<Limit>>,
     /// Told when a record killed its sender.
     pub killed: Notify,
 }
@@ -73,6 +78,7 @@ impl Tap {
             plan: Mutex::default(),
             grudges: Mutex::default(),
             sent: Mutex::default(),
+            able: Mutex::default(),
             killed: Notify::new(),
         }
     }
@@ -100,6 +106,15 @@ impl Tap {
 
     pub fn bear(&self, key: &str, grudge: Grudge) {
         locked(&self.grudges).insert(Key::new(key), grudge);
+    }
+
+    /// The sink claims to be able to do something else than it is.
+    pub fn limit(&self, limit: Limit) {
+        *locked(&self.able) = Some(limit);
+    }
+
+    pub(super) fn limited(&self, able: Capabilities) -> Capabilities {
+        locked(&self.able).map_or(able, |limit| limit(able))
     }
 
     /// How often such calls were made.
@@ -172,7 +187,7 @@ impl Grudge {
         match self {
             Self::Refuses => Outcome::Refused(Code::SINK_REFUSED, "a grudge".into()),
             Self::PutsOff => Outcome::Retry(Code::SINK_UNAVAILABLE, "not now".into()),
-            Self::RefusesBatch | Self::Kills | Self::KillsReader => {
+            Self::RefusesBatch | Self::Kills | Self::KillsReader | Self::Alters => {
                 unreachable!("concerns the batch")
             }
         }
