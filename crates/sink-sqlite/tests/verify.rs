@@ -38,7 +38,9 @@ async fn written(path: &Path, layout: Layout, deliveries: &[Delivery]) -> Sqlite
         fence: Fence::new(1),
         number: MarkNumber::new(1),
     };
-    sink.apply(Batch { mark, deliveries: deliveries.to_vec() }).await.expect("applied");
+    sink.apply(Batch { mark, follows: MarkNumber::new(0), deliveries: deliveries.to_vec() })
+        .await
+        .expect("applied");
     sink
 }
 

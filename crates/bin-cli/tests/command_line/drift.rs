@@ -26,6 +26,17 @@ fn each_kind_of_drift_is_named() {
     assert_eq!(std::fs::read(world.path("mirror.db")).expect("read"), before, "nothing is written");
 }
 
+/// What others write over a document, and leave at its version, only `--deep` sees.
+#[test]
+fn an_altered_document_is_found_only_by_a_deep_diff() {
+    let world = World::followed();
+    world.sql("mirror.db", "UPDATE cities SET people = NULL WHERE id IN (2, 4)");
+    assert_eq!(world.run(&["diff"]).code, 0);
+    insta::assert_snapshot!(world.run(&["diff", "--deep"]).text());
+    let json = world.run(&["diff", "--deep", "--format", "json"]);
+    insta::assert_snapshot!("deep_as_json", json.text());
+}
+
 #[test]
 fn a_change_that_waits_for_a_worker_is_in_flight() {
     let world = World::followed();

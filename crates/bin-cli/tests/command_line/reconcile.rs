@@ -24,6 +24,35 @@ fn what_differs_is_repaired_and_told() {
 }
 
 #[test]
+fn altered_documents_are_mended_by_a_deep_reconcile() {
+    let world = World::followed();
+    world.sql("mirror.db", "UPDATE cities SET people = 0 WHERE id = 2");
+    let shallow = world.run(&["reconcile"]);
+    assert_eq!((shallow.code, world.run(&["diff", "--deep"]).code), (0, 3), "{}", shallow.text());
+    insta::assert_snapshot!("deep", world.run(&["reconcile", "--deep"]).text());
+    insta::assert_snapshot!("deep_and_equal", world.run(&["reconcile", "--deep"]).text());
+    assert_eq!(world.run(&["diff", "--deep"]).code, 0);
+    assert_eq!(world.run(&["coverage"]).code, 0);
+}
+
+/// What writes past triggers leaves no trace but in the documents.
+#[test]
+fn an_update_past_triggers_is_delivered_by_a_deep_reconcile() {
+    let world = World::followed();
+    let app = world.open("app.db");
+    let off = rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER;
+    app.set_db_config(off, false).expect("set");
+    app.execute("UPDATE cities SET name = 'Edo' WHERE id = 2", []).expect("written");
+    assert_eq!(world.run(&["diff"]).code, 0, "no version moved");
+    assert_eq!(world.run(&["reconcile", "--deep"]).code, 0);
+    let name: String = world
+        .open("mirror.db")
+        .query_row("SELECT name FROM cities WHERE id = 2", [], |row| row.get(0))
+        .expect("read");
+    assert_eq!(name, "Edo");
+}
+
+#[test]
 fn more_deletions_than_the_guard_allows_need_a_yes() {
     let world = World::followed();
     world.sql(

@@ -196,7 +196,7 @@ fn a_deep_run_says_how_many_documents_differ_and_looks_again() {
         foreign: 0,
         refused: 0,
         exceeded: false,
-        numbered: Some(Version::new(7)),
+        numbered: Some(Stamp::new(7)),
     };
     let settling = step(&deep, mending, purged);
     let again = step(&deep, settling, Observation::Awaited { reached: true });

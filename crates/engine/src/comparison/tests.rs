@@ -67,7 +67,7 @@ struct World {
     items: MockItems,
     cursor: u64,
     /// What happens before documents are loaded.
-    before_load: Mutex<Option<Box<dyn Fn(&MemorySource) + Send>>>,
+    before_load: Mutex<Option<fn(&MemorySource)>>,
     /// How many documents are given at once, at most.
     at_once: usize,
 }
@@ -167,7 +167,7 @@ async fn documents_are_compared_in_batches_and_each_is() {
 #[tokio::test]
 async fn a_document_newer_than_its_version_is_in_flight() {
     let world = World::new();
-    *world.before_load.lock().await = Some(Box::new(|source| source.put(&key("b"), "newer")));
+    *world.before_load.lock().await = Some(|source| source.put(&key("b"), "newer"));
     let stretch = world.compare(true).await;
     assert_eq!((stretch.drifts.len(), stretch.in_flight, stretch.equal), (0, 1, 2));
 }
@@ -177,8 +177,7 @@ async fn a_document_newer_than_its_version_is_in_flight() {
 #[tokio::test]
 async fn a_document_whose_mark_waits_is_undecided() {
     let world = World::new();
-    let changes = |source: &MemorySource| source.put_by_relation(&key("b"), "newer");
-    *world.before_load.lock().await = Some(Box::new(changes));
+    *world.before_load.lock().await = Some(|source| source.put_by_relation(&key("b"), "newer"));
     world.sink.plant(key("c"), held(3, "altered"));
     let stretch = world.compare(true).await;
     assert_eq!(stretch.undecided, [key("b"), key("c")]);
@@ -197,7 +196,7 @@ async fn a_document_that_cannot_be_made_is_not_taken_for_equal() {
     world.source.break_capture();
     world.source.put_unloadable(&key("b"), Code::DOCUMENT_TOO_LARGE, "much");
     world.source.delete(&key("c"));
-    *world.before_load.lock().await = Some(Box::new(|source| source.delete(&key("a"))));
+    *world.before_load.lock().await = Some(|source| source.delete(&key("a")));
     let drifts = world.drifts().await;
     assert_eq!(drifts, "abc", "a is gone since its key was read, c before, and no number says so");
 }

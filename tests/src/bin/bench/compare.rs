@@ -29,10 +29,15 @@ pub fn run(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
                 .execute("DELETE FROM product WHERE id % ?1 = 0 AND id / ?1 <= 1000", [step])?;
         }
         let (equal, bare) = timed(|| merge(&source, &mirror))?;
-        for (what, audited, bar) in [("comparison", false, 1.5), ("diff with audit", true, 3.0)] {
-            let whole = || runtime.block_on(whole(&port, &mirror, &ledger, audited));
+        let (same, bare_deep) = timed(|| look_up(&source, &mirror))?;
+        for (what, kind, bare, bar) in [
+            ("comparison", Kind::Ranks, bare, Bar::AtMost(1.5)),
+            ("diff with audit", Kind::Audited, bare, Bar::AtMost(3.0)),
+            ("comparison of documents", Kind::Documents, bare_deep, Bar::Stated),
+        ] {
+            let whole = || runtime.block_on(whole(&port, &mirror, &ledger, kind));
             let (found, ours) = timed(whole)?;
-            if equal + found != rows {
+            if equal + found != rows || same != equal {
                 return Err(format!("{equal} equal and {found} different of {rows}").into());
             }
             figures.push(times(&format!("{what}, {found} differences"), rows, ours, bare, bar));
@@ -41,9 +46,20 @@ pub fn run(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     Ok(figures)
 }
 
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Keys and ranks.
+    Ranks,
+    /// Documents too.
+    Documents,
+    /// Keys and ranks, and the feed with its table.
+    Audited,
+}
+
 /// A figure of "times as long as".
-fn times(name: &str, rows: u64, ours: Duration, bare: Duration, bar: f64) -> Figure {
-    let mut figure = Figure::rates(name, rows, ours, bare, Bar::AtMost(bar));
+fn times(name: &str, rows: u64, ours: Duration, bare: Duration, bar: Bar) -> Figure {
+    let mut figure = Figure::rates(name, rows, ours, bare, bar);
     figure.value = ours.as_secs_f64() / bare.as_secs_f64();
     figure
 }
@@ -77,11 +93,34 @@ fn merge(source: &Path, mirror: &Path) -> Result<u64, Box<dyn Error>> {
     Ok(equal)
 }
 
+/// A bare look-up of the source's row for each record of the mirror, column by column; returns how
+/// many are equal.
+fn look_up(source: &Path, mirror: &Path) -> Result<u64, Box<dyn Error>> {
+    let (source, mirror) = (Connection::open(source)?, Connection::open(mirror)?);
+    let columns = database::COLUMNS.join(", ");
+    let mut left = source.prepare(&format!("SELECT {columns} FROM product WHERE id = ?1"))?;
+    let mut right =
+        mirror.prepare(&format!("SELECT {columns}, _key FROM product ORDER BY _key"))?;
+    let mut right = right.query([])?;
+    let mut equal = 0;
+    while let Some(held) = right.next()? {
+        let id: String = held.get(database::COLUMNS.len())?;
+        let mut rows = left.query([id.parse::<i64>()?])?;
+        let Some(row) = rows.next()? else { continue };
+        let mut same = true;
+        for column in 0..database::COLUMNS.len() {
+            same &= row.get_ref(column)? == held.get_ref(column)?;
+        }
+        equal += u64::from(same);
+    }
+    Ok(equal)
+}
+
 async fn whole(
     source: &truekeep_adapter_sqlite::SqliteSource,
     mirror: &Path,
     ledger: &Path,
-    audited: bool,
+    kind: Kind,
 ) -> Result<u64, Box<dyn Error>> {
     let pipeline = database::pipeline(source, database::mirror(mirror).await?)?;
     let ports = database::ports(ledger).await?;
@@ -89,12 +128,13 @@ async fn whole(
         scope: pipeline.scope.clone(),
         rules: RulesNumber::new(1),
         cursor: Place::at(Version::new(u64::MAX - 1)),
+        deep: kind == Kind::Documents,
         feed: pipeline.feed.as_ref(),
         records: pipeline.records.as_ref(),
         sink: pipeline.sink.as_ref(),
         items: ports.items.as_ref(),
     };
-    Ok(if audited {
+    Ok(if kind == Kind::Audited {
         compare(&sides, source, |_| {}).await?.drift()
     } else {
         let (mut comparison, mut drift) = (Comparison::begin(sides, None, 1_000), 0);
