@@ -8,6 +8,7 @@ use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::compare::Difference;
 use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::limits;
 use truekeep_core::ports::Capture;
 use truekeep_core::{Key, Rank};
 use truekeep_engine::{Comparison, Drift, Sides};
@@ -149,7 +150,7 @@ async fn audit(
 ) -> Result<(), PortError> {
     let (mut after, mut seen) = (None, 0);
     loop {
-        let page = capture.audit(after.clone(), PAGE).await?;
+        let page = capture.audit(after.clone(), limits::PAGE_ROWS_MAX).await?;
         seen += page.seen;
         progress(seen);
         for key in page.missed.into_iter().chain(page.ghosts) {

@@ -101,10 +101,11 @@ impl Capture for MemorySource {
         keys.dedup();
         let more = keys.len() > limit;
         keys.truncate(limit);
-        let mut page = AuditPage { seen: keys.len() as u64, ..AuditPage::default() };
+        let mut page = AuditPage::default();
         for &key in &keys {
-            let live = feed.rows.get(key).is_some_and(|(_, deleted)| !deleted);
-            match (state.rows.contains_key(key), live) {
+            let (there, row) = (state.rows.contains_key(key), feed.rows.get(key));
+            page.seen += u64::from(there) + u64::from(row.is_some());
+            match (there, row.is_some_and(|(_, deleted)| !deleted)) {
                 (true, false) => page.missed.push(key.clone()),
                 (false, true) => page.ghosts.push(key.clone()),
                 _ => {}

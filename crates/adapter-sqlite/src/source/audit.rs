@@ -1,4 +1,7 @@
-//! The audit: the feed held against the table, first every feed row, then every row. It only reads.
+//! The audit: the feed held against the table. It only reads.
+//!
+//! Where an index walks the table in the order of keys it is one merge. Elsewhere every feed row is
+//! looked up in the table, then every row in the feed.
 
 use rusqlite::{Connection, OptionalExtension};
 use truekeep_core::Key;
@@ -8,9 +11,13 @@ use truekeep_sqlite::Failure;
 use super::fill::walk;
 use super::key::{Part, Stored, bytes, key, stored};
 use super::meta::Meta;
+use super::names::{from_hex, to_hex};
 use super::records::is_there;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
+
+mod lanes;
+mod merge;
 
 /// Where a page begins.
 enum Place {
@@ -21,10 +28,10 @@ enum Place {
 impl Place {
     fn parse(after: Option<&Key>) -> Self {
         match after.map(Key::as_str).and_then(|text| text.split_at_checked(1)) {
-            None => Self::Feed(None),
             Some(("f", key)) => Self::Feed(Some(Key::new(key))),
-            Some((_, "")) => Self::Table(None),
-            Some((_, place)) => Self::Table(Some(Key::new(&place[1..]))),
+            Some(("t", "")) => Self::Table(None),
+            Some(("t", place)) => Self::Table(Some(Key::new(&place[1..]))),
+            None | Some(_) => Self::Feed(None),
         }
     }
 
@@ -37,7 +44,7 @@ impl Place {
     }
 }
 
-/// One page.
+/// One page. A place that another way of walking gave is none: the audit begins again.
 pub(super) fn page(
     connection: &Connection,
     relation: &Resolved,
@@ -45,10 +52,35 @@ pub(super) fn page(
     limit: u32,
 ) -> Result<AuditPage, Failure> {
     Meta::demand(connection, relation, "audit the feed")?;
+    if let [column] = relation.key.columns.as_slice()
+        && lanes::walkable(column)
+    {
+        let after = after.and_then(|after| from_hex(after.as_str().strip_prefix('m')?.as_bytes()));
+        let (page, last) = merge::page(connection, relation, column, after.as_deref(), limit)?;
+        let next = last.map(|place| Key::new(format!("m{}", to_hex(&place))));
+        return Ok(AuditPage { next, ..page });
+    }
     match Place::parse(after) {
         Place::Feed(after) => feed(connection, relation, after.as_ref(), limit),
         Place::Table(after) => table(connection, relation, after.as_ref(), limit),
     }
+}
+
+/// Whether a feed row's row is there. What has no text of its own is not looked for.
+fn has_row(connection: &Connection, relation: &Resolved, text: &[u8]) -> Result<bool, Failure> {
+    Ok(match relation.key.parse_stored(text) {
+        Some(parts) => {
+            parts.contains(&Part::Unspeakable) || is_there(connection, relation, &parts)?
+        }
+        None => false,
+    })
+}
+
+/// Whether a row's feed row is there and no tombstone.
+fn is_recorded(connection: &Connection, relation: &Resolved, text: &[u8]) -> Result<bool, Failure> {
+    let mut find = connection.prepare_cached(&relation.statements.find)?;
+    let deleted: Option<i64> = find.query_row([Stored(text)], |row| row.get(1)).optional()?;
+    Ok(deleted.is_some_and(|deleted| deleted != TOMBSTONE))
 }
 
 /// Live feed rows without a row. What a REPLACE removed is none: it has a number of its own.
@@ -72,16 +104,7 @@ fn feed(
         page.seen += 1;
         let text = bytes(row, 0)?;
         last = Some(key(text));
-        if row.get::<_, i64>(1)? != LIVE {
-            continue;
-        }
-        let there = match relation.key.parse_stored(text) {
-            Some(parts) => {
-                parts.contains(&Part::Unspeakable) || is_there(connection, relation, &parts)?
-            }
-            None => false,
-        };
-        if !there {
+        if row.get::<_, i64>(1)? == LIVE && !has_row(connection, relation, text)? {
             page.ghosts.push(key(text));
         }
     }
@@ -100,11 +123,8 @@ fn table(
     let after = after.map(stored);
     let rows = walk(connection, relation, after.as_deref(), limit)?;
     let mut page = AuditPage { seen: rows.len() as u64, ..AuditPage::default() };
-    let mut find = connection.prepare_cached(&relation.statements.find)?;
     for row in &rows {
-        let deleted: Option<i64> =
-            find.query_row([Stored(&row.key)], |row| row.get(1)).optional()?;
-        if deleted.is_none_or(|deleted| deleted == TOMBSTONE) {
+        if !is_recorded(connection, relation, &row.key)? {
             page.missed.push(key(&row.key));
         }
     }

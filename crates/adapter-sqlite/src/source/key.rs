@@ -32,6 +32,7 @@ use super::table::{Affinity, Table, TableColumn};
 mod real;
 mod writing;
 
+pub(super) use writing::is_reserved;
 use writing::{Writing, parse_array};
 
 /// Which texts of a column count as one, by its collation.

@@ -1,5 +1,6 @@
 //! The source over real files, written by connections of an application.
 
+mod audit;
 mod changes;
 mod conformance;
 mod files;

@@ -226,7 +226,7 @@ pub struct AuditPage {
     pub missed: Vec<Key>,
     /// Live feed rows without a row.
     pub ghosts: Vec<Key>,
-    /// How many keys were looked at.
+    /// How many rows of the feed and of the table were looked at.
     pub seen: u64,
     /// Where the next page begins; none after the last.
     pub next: Option<Key>,
@@ -259,7 +259,8 @@ pub trait Capture: Debug + Send + Sync {
     /// What capture is now. Writes nothing.
     async fn verify(&self) -> Result<CaptureReport, PortError>;
 
-    /// Holds the next page of the feed against the table, both ways. Writes nothing.
+    /// Holds the next page of the feed against the table, both ways: at most `limit` (1 or more)
+    /// rows of either. Writes nothing.
     async fn audit(&self, after: Option<Key>, limit: u32) -> Result<AuditPage, PortError>;
 
     /// Gives these keys a fresh number each, and sets `deleted` by looking in the table in the same

@@ -48,7 +48,7 @@ impl Runner {
     }
 
     async fn audit(&self, after: Option<Key>, ghosts_max: u64) -> Result<Observation, PortError> {
-        let page = self.pipeline.capture.audit(after, PAGE).await?;
+        let page = self.pipeline.capture.audit(after, limits::PAGE_ROWS_MAX).await?;
         let (missed, ghosts) = (page.missed.len() as u64, page.ghosts.len() as u64);
         let mut keys = page.missed;
         if ghosts <= ghosts_max {

@@ -46,6 +46,12 @@ impl Figure {
         }
     }
 
+    /// How many times as long as the bare loop ours takes for the same work.
+    pub fn times(name: &str, work: u64, ours: Duration, bare: Duration, bar: Bar) -> Self {
+        let value = ours.as_secs_f64() / bare.as_secs_f64();
+        Self { value, ..Self::rates(name, work, ours, bare, bar) }
+    }
+
     /// A figure of its own, without a bare loop.
     pub fn alone(name: &str, value: f64, unit: &str, bar: Bar) -> Self {
         Self { name: name.into(), ours: format!("{value:.3} {unit}"), bare: "-".into(), value, bar }
@@ -70,6 +76,12 @@ pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration),
     let began = Instant::now();
     let done = work()?;
     Ok((done, began.elapsed()))
+}
+
+/// The middle of some durations.
+pub fn median(mut all: Vec<Duration>) -> Duration {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
 }
 
 /// The machine, as it names itself.

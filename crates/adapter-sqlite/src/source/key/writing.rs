@@ -138,10 +138,9 @@ impl Writing {
                 text[..end].to_vec()
             }
         };
-        let reserved = matches!(folded.as_slice(), [b'b' | b'n' | b'u' | b'x', b':', ..]);
         let json = self == Self::Json;
         if folded.contains(&0)
-            || (prefix.is_empty() && reserved)
+            || (prefix.is_empty() && is_reserved(&folded))
             || (json && folded.iter().any(|byte| *byte < 32))
         {
             return format!("x:{}", to_hex(&folded)).into_bytes();
@@ -155,6 +154,11 @@ impl Writing {
         }
         shown
     }
+}
+
+/// Whether a text that would be plain is not: it looks like a prefix, or holds NUL.
+pub(in crate::source) fn is_reserved(text: &[u8]) -> bool {
+    matches!(text, [b'b' | b'n' | b'u' | b'x', b':', ..]) || text.contains(&0)
 }
 
 fn integer(text: &[u8]) -> Option<Part> {
