@@ -181,7 +181,8 @@ impl Runner {
         }
         let failed = delivered.failed.len() as u64;
         let ChangePage { next, end, moment, view, .. } = *head;
-        let more = !end || moment.is_none();
+        // What is still to come into the feed is asked for at once.
+        let more = !end || moment.as_ref() != Some(&view.newest);
         let newest = Some(view.newest.clone());
         let seen = Observation::Page(PageSeen { next, newest: greatest, moment, view, delivered });
         Ok(Performed { records, failed, newest, more, ..Performed::fact(seen) })

@@ -12,7 +12,7 @@ use super::fill::walk;
 use super::key::{Part, Stored, bytes, key, stored};
 use super::meta::Meta;
 use super::names::{from_hex, to_hex};
-use super::records::is_there;
+use super::records::has_row;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
 
@@ -64,16 +64,6 @@ pub(super) fn page(
         Place::Feed(after) => feed(connection, relation, after.as_ref(), limit),
         Place::Table(after) => table(connection, relation, after.as_ref(), limit),
     }
-}
-
-/// Whether a feed row's row is there. What has no text of its own is not looked for.
-fn has_row(connection: &Connection, relation: &Resolved, text: &[u8]) -> Result<bool, Failure> {
-    Ok(match relation.key.parse_stored(text) {
-        Some(parts) => {
-            parts.contains(&Part::Unspeakable) || is_there(connection, relation, &parts)?
-        }
-        None => false,
-    })
 }
 
 /// Whether a row's feed row is there and no tombstone.

@@ -51,9 +51,8 @@ fn tables(names: &FeedNames) -> Vec<String> {
         format!("CREATE TABLE IF NOT EXISTS {counter} (newest INTEGER NOT NULL)"),
         format!("INSERT INTO {counter} SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM {counter})"),
         format!(
-            "CREATE TABLE IF NOT EXISTS {mark} (watch TEXT NOT NULL, {} NOT NULL DEFAULT '', \
-             place TEXT, again INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (watch, {})) WITHOUT ROWID",
-            MARK_COLUMNS.join(" NOT NULL DEFAULT '', "),
+            "CREATE TABLE IF NOT EXISTS {mark} \
+             (number INTEGER PRIMARY KEY, watch TEXT NOT NULL, {})",
             MARK_COLUMNS.join(", ")
         ),
     ]
@@ -83,6 +82,11 @@ fn install(
         let error = PortError::new("install capture", FailureClass::Halted, Code::KEY_REFUSED);
         return Err(error.detail(detail).into());
     }
+    let changed = before.is_none() || !relation.present.differences.is_empty();
+    if changed {
+        // Every row is about to get a number, so no mark has anything to add.
+        connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", quote(&names.mark())))?;
+    }
     for statement in tables(names) {
         connection.execute_batch(&statement)?;
     }
@@ -90,7 +94,6 @@ fn install(
         include_str!("sql/capture/add.sql"),
         params![names.stem(), relation.table.name, key_form],
     )?;
-    let changed = before.is_none() || !relation.present.differences.is_empty();
     if changed {
         replace_triggers(connection, relation)?;
     }

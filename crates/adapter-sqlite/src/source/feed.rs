@@ -1,7 +1,7 @@
 //! The feed: pages of changes, single keys, consumers, pruning.
 //!
 //! Invariants: S2 (each answer is synced before it is given), S3 (a moment comes only with the end,
-//! and only if no mark waits in the page's own snapshot, X41). In SQLite one read transaction is
+//! and stays before the least number of a mark in the page's own snapshot, X41). In SQLite one read transaction is
 //! one snapshot of rows and schema alike, so a page, its signature and its view agree even beside
 //! a rebuild of the table (X48).
 
@@ -19,7 +19,7 @@ use truekeep_sqlite::Failure;
 use super::SqliteSource;
 use super::key::{Stored, bytes, key, stored};
 use super::meta::{Meta, number, passed, signed, version};
-use super::records::is_there;
+use super::records::has_row;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
 
@@ -47,7 +47,8 @@ fn read(
 ) -> Result<Read, Failure> {
     let meta = Meta::demand(connection, relation, READ)?;
     let mut head = connection.prepare_cached(&relation.statements.head)?;
-    let (newest, marks): (i64, bool) = head.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (newest, mark): (i64, Option<i64>) =
+        head.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let view = meta.view(connection, relation, consumer, after, newest)?;
     let limit = limit.max(1) as usize;
     let mut changes = Vec::with_capacity(limit.min(1_024));
@@ -75,12 +76,12 @@ fn read(
     }
     let page = ChangePage {
         next,
-        moment: (end && !marks).then(|| Moment::at(version(newest))),
+        moment: end.then(|| Moment::at(version(mark.map_or(newest, |mark| mark - 1)))),
         changes,
         end,
         view,
     };
-    Ok(Read { page, marks, adopt: meta.judge(relation).adopt })
+    Ok(Read { page, marks: mark.is_some(), adopt: meta.judge(relation).adopt })
 }
 
 impl SqliteSource {
@@ -171,7 +172,8 @@ impl Feed for SqliteSource {
         self.read("look for marks", |connection, relation| {
             Meta::demand(connection, relation, "look for marks")?;
             let mut head = connection.prepare_cached(&relation.statements.head)?;
-            Ok(head.query_row([], |row| row.get(1))?)
+            let mark: Option<i64> = head.query_row([], |row| row.get(1))?;
+            Ok(mark.is_some())
         })
         .await
     }
@@ -269,10 +271,7 @@ fn settle_doubts(connection: &Connection, relation: &Resolved) -> Result<(), Fai
         .collect::<Result<Vec<_>, _>>()?;
     let mut settle = connection.prepare_cached(&relation.statements.settle)?;
     for key in keys {
-        let there = match relation.key.parse_stored(&key) {
-            Some(parts) => is_there(connection, relation, &parts)?,
-            None => false,
-        };
+        let there = has_row(connection, relation, &key)?;
         settle.execute(params![Stored(&key), if there { LIVE } else { TOMBSTONE }])?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use truekeep_sqlite::Failure;
 
 use super::key::{Part, Stored, bytes};
 use super::meta::{Meta, Stage, number};
-use super::records::is_there;
+use super::records::has_row;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, TOMBSTONE};
 
@@ -156,14 +156,8 @@ fn sweep(
     let (mut gone, mut last) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let key = bytes(row, 0)?.to_vec();
-        if row.get::<_, i64>(1)? != TOMBSTONE {
-            let there = match relation.key.parse_stored(&key) {
-                Some(parts) => is_there(connection, relation, &parts)?,
-                None => false,
-            };
-            if !there {
-                gone.push(key.clone());
-            }
+        if row.get::<_, i64>(1)? != TOMBSTONE && !has_row(connection, relation, &key)? {
+            gone.push(key.clone());
         }
         last = Some(key);
     }

@@ -1,157 +1,204 @@
 //! Marks of related tables, expanded into the feed: each row that is found by a mark's values gets a
 //! number.
 //!
-//! Invariant: S3 with X41: a mark is deleted in the transaction that gave the last of its rows a
-//! number, so a snapshot without marks holds them all. Rows that move between two transactions of
-//! one expansion are recorded by their own change. A mark that is made again meanwhile is expanded
-//! once more from the beginning, after the expansion under way, so that no row waits for ever.
+//! Invariant: S3 with X41. A mark has a number of its own and goes in the transaction that gives the
+//! last of its rows a number. So in any snapshot everything below the least number of a mark is in
+//! the feed, however many marks came since: that is as far as a moment may go.
+//!
+//! Rows are found in snapshots, without a lock, and numbered in short transactions that look again
+//! whether they are there; what changes in between has a number by its own change. A mark that is
+//! made again is another one, and is expanded once more, so no row waits for ever.
 
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
-use serde_json::Value as Json;
+mod finding;
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
 use truekeep_core::failure::PortError;
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_sqlite::Failure;
 
 use super::SqliteSource;
-use super::fill::{Walked, record};
+use super::fill::record;
 use super::key::{Part, bytes};
 use super::meta::Meta;
 use super::names::quote;
+use super::records::has_row;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, MARK_COLUMNS};
 
-/// Transactions of one fold: a page of changes waits no longer for marks.
-const FOLD_TRANSACTIONS_MAX: u32 = 20;
+pub use finding::Unindexed;
+pub(super) use finding::unindexed;
+use finding::{Finding, Scan};
+
+/// Steps of one fold, each a snapshot and a transaction: a page of changes waits no longer for
+/// marks.
+const STEPS_MAX: u32 = 20;
+
+/// Marks that are expanded together: one pass over the table serves all of them where no index
+/// finds their rows.
+const MARKS_AT_ONCE: u32 = 2_000;
+
+/// An expansion under way. It lives as long as the process: another one begins again.
+#[derive(Debug, Clone)]
+pub(super) struct Expansion {
+    schema_version: i64,
+    /// The greatest number of its marks.
+    upto: i64,
+    /// By how they are compared, each once.
+    marks: Arc<[Mark]>,
+    /// The marks before it are done.
+    done: usize,
+    /// The place of the last row that was looked at for the next one.
+    place: Option<Vec<u8>>,
+}
 
 /// A mark.
+#[derive(Debug)]
 struct Mark {
-    /// How rows are compared, and the values: what identifies the mark.
-    identity: Vec<Part>,
-    place: Option<Vec<u8>>,
-    again: bool,
+    /// How rows are compared.
+    watch: Vec<u8>,
+    values: Vec<Part>,
+}
+
+/// What one step found: keys of rows, and what is left to do.
+struct Step {
+    keys: Vec<Vec<u8>>,
+    expansion: Expansion,
 }
 
 impl SqliteSource {
-    /// Expands marks, in bounded transactions, as far as one call should.
+    /// Expands marks, in bounded steps, as far as one call should.
     pub(super) async fn fold(&self) -> Result<(), PortError> {
-        for _ in 0..FOLD_TRANSACTIONS_MAX {
-            if !self.write("expand marks", fold_page).await? {
-                break;
-            }
+        let mut under_way = self.shared.expansion.lock().await;
+        for _ in 0..STEPS_MAX {
+            // What fails begins again.
+            let expansion = under_way.take();
+            let look = |connection: &Connection, relation: &Resolved| {
+                step(connection, relation, expansion)
+            };
+            let Some(found) = self.glance("look for marked rows", look).await? else { break };
+            *under_way = if found.keys.is_empty() && !found.expansion.is_done() {
+                Some(found.expansion)
+            } else {
+                self.write("expand marks", |connection, relation| {
+                    number(connection, relation, found)
+                })
+                .await?
+            };
         }
         Ok(())
     }
 }
 
-/// One transaction's worth; returns whether marks may be left.
-fn fold_page(connection: &Connection, relation: &Resolved) -> Result<bool, Failure> {
-    Meta::demand(connection, relation, "expand marks")?;
-    let table = quote(&relation.names.mark());
-    let columns = MARK_COLUMNS.join(", ");
-    let places: Vec<String> = (1..=MARK_COLUMNS.len() + 1).map(|n| format!("?{n}")).collect();
-    let this = format!("(watch, {columns}) = ({})", places.join(", "));
-    let select = format!("SELECT watch, {columns}, place, again FROM {table} LIMIT 1");
-    let mut left = SOURCE_WRITE_ROWS_MAX;
-    while left > 0 {
-        let Some(mark) = next(connection, &select)? else { return Ok(false) };
-        let rows = expand(connection, relation, &mark, left)?;
-        let mut bound = mark.identity;
-        let ended = (rows.len() as u32) < left;
-        let moved = if ended && !mark.again {
-            format!("DELETE FROM {table} WHERE {this}")
-        } else {
-            let last = rows.last().filter(|_| !ended);
-            bound.push(last.map_or(Part::Null, |last| Part::Text(last.place.clone())));
-            bound.push(Part::Integer(i64::from(!ended && mark.again)));
-            let n = bound.len();
-            format!("UPDATE {table} SET place = ?{}, again = ?{n} WHERE {this}", n - 1)
-        };
-        connection.prepare_cached(&moved)?.execute(params_from_iter(bound))?;
-        // A mark that finds nothing counts too: it costs a statement.
-        left = left.saturating_sub((rows.len() as u32).max(1));
-        record(connection, relation, rows.iter().map(|row| row.key.as_slice()), LIVE)?;
+impl Expansion {
+    fn is_done(&self) -> bool {
+        self.done == self.marks.len()
     }
-    Ok(true)
 }
 
-fn next(connection: &Connection, select: &str) -> Result<Option<Mark>, Failure> {
-    let mut select = connection.prepare_cached(select)?;
-    let mark = select.query_row([], |row| {
-        let places = 0..=MARK_COLUMNS.len();
-        Ok(Mark {
-            identity: places
-                .map(|place| row.get_ref(place).map(Part::from))
-                .collect::<Result<_, _>>()?,
-            place: row.get_ref("place")?.as_bytes_or_null()?.map(<[u8]>::to_vec),
-            again: row.get("again")?,
-        })
-    });
-    Ok(mark.optional()?)
-}
-
-/// Keys and places of the next rows that a mark's values find. A mark of columns that are gone
-/// finds none: nothing is joined by them any more.
-fn expand(
+/// Looks for some rows, in one snapshot; `None` if there is no mark.
+fn step(
     connection: &Connection,
     relation: &Resolved,
-    mark: &Mark,
-    limit: u32,
-) -> Result<Vec<Walked>, Failure> {
-    let [Part::Text(watch), values @ ..] = &mark.identity[..] else { return Ok(Vec::new()) };
-    let Some((condition, compared)) = condition(relation, watch) else { return Ok(Vec::new()) };
-    let after = mark.place.as_deref().and_then(|place| relation.walk.parse_stored(place));
-    let own = quote(&relation.table.name);
-    let row = format!("{own}.");
-    let mut bound = values[..compared].to_vec();
-    let mut beyond = String::new();
-    if let Some(after) = &after {
-        let places: Vec<String> =
-            (1..=after.len()).map(|n| format!("?{}", bound.len() + n)).collect();
-        beyond = format!(" AND ({}) > ({})", relation.walk.list(&row), places.join(", "));
-        bound.extend_from_slice(after);
+    known: Option<Expansion>,
+) -> Result<Option<Step>, Failure> {
+    Meta::demand(connection, relation, "expand marks")?;
+    let known = known.filter(|known| known.schema_version == relation.schema_version);
+    let begun = match known {
+        Some(known) => Some(known),
+        None => begin(connection, relation)?,
+    };
+    let Some(mut expansion) = begun else { return Ok(None) };
+    let marks = Arc::clone(&expansion.marks);
+    let (mut keys, most) = (Vec::new(), SOURCE_WRITE_ROWS_MAX as usize);
+    while let Some(mark) = marks.get(expansion.done) {
+        let alike = marks[expansion.done..].iter().take_while(|other| other.watch == mark.watch);
+        match Finding::of(connection, relation, &mark.watch)? {
+            // Nothing is joined by columns that are gone.
+            None => expansion.done += alike.count(),
+            Some(finding) if finding.indexed => {
+                for mark in alike {
+                    let place = expansion.place.take();
+                    let limit = most - keys.len();
+                    expansion.place =
+                        finding.rows(connection, relation, mark, place, limit, &mut keys)?;
+                    if expansion.place.is_some() {
+                        return Ok(Some(Step { keys, expansion }));
+                    }
+                    expansion.done += 1;
+                }
+            }
+            // One part of the table is a step.
+            Some(finding) if keys.is_empty() => {
+                let scan = Scan { watch: &mark.watch, upto: expansion.upto, limit: most };
+                let place = expansion.place.take();
+                expansion.place = finding.scan(connection, relation, &scan, place, &mut keys)?;
+                if expansion.place.is_none() {
+                    expansion.done += alike.count();
+                }
+                break;
+            }
+            Some(_) => break,
+        }
     }
-    bound.push(Part::Integer(i64::from(limit)));
-    let select = format!(
-        "SELECT {}, {} FROM {own} WHERE {condition}{beyond} ORDER BY {} LIMIT ?{}",
-        relation.key.text(&row),
-        relation.walk.text(&row),
-        relation.walk.list(&row),
-        bound.len()
-    );
-    let mut select = connection.prepare_cached(&select)?;
-    let mut rows = select.query(params_from_iter(bound))?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        all.push(Walked { key: bytes(row, 0)?.to_vec(), place: bytes(row, 1)?.to_vec() });
-    }
-    Ok(all)
+    Ok(Some(Step { keys, expansion }))
 }
 
-/// That a row is found by a mark's values, and how many of them that takes.
-fn condition(relation: &Resolved, watch: &[u8]) -> Option<(String, usize)> {
-    let watch: Vec<Json> = serde_json::from_slice(watch).ok()?;
-    let mut all = Vec::new();
-    for (place, one) in watch.iter().enumerate() {
-        let text = |name: &str| one.get(name).and_then(Json::as_str);
-        let column = relation.table.column(text("column")?)?;
-        let value = format!("?{}", place + 1);
-        let name = format!("{}.{}", quote(&relation.table.name), quote(&column.name));
-        let mut either = vec![format!("{name} = {value}")];
-        match text("convert")? {
-            "number" => either.push(format!("CAST({name} AS NUMERIC) = {value}")),
-            "text" => either.push(format!("{name} = CAST({value} AS NUMERIC)")),
-            _ => {}
-        }
-        match text("fold")? {
-            "BINARY" => {}
-            known @ ("NOCASE" | "RTRIM") => {
-                either.push(format!("{name} COLLATE {} = {value}", quote(known)));
-            }
-            // A collation of the application's own is not known here: every row may be meant.
-            _ => either.push("1".into()),
-        }
-        all.push(format!("({})", either.join(" OR ")));
+/// Takes the next marks together.
+fn begin(connection: &Connection, relation: &Resolved) -> Result<Option<Expansion>, Failure> {
+    let columns = MARK_COLUMNS.join(", ");
+    // What is equal but written otherwise is compared with text otherwise.
+    let types = MARK_COLUMNS.map(|column| format!("typeof({column})")).join(", ");
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT max(number), watch, {columns} FROM (SELECT * FROM {} ORDER BY number LIMIT ?1)
+         GROUP BY watch, {types}, {columns} ORDER BY watch",
+        quote(&relation.names.mark())
+    ))?;
+    let mut rows = select.query([MARKS_AT_ONCE])?;
+    let (mut upto, mut marks) = (0, Vec::new());
+    while let Some(row) = rows.next()? {
+        upto = row.get::<_, i64>(0)?.max(upto);
+        let values = (2..2 + MARK_COLUMNS.len())
+            .map(|place| row.get_ref(place).map(Part::from))
+            .collect::<Result<_, _>>()?;
+        marks.push(Mark { watch: bytes(row, 1)?.to_vec(), values });
     }
-    let compared = all.len();
-    (1..=MARK_COLUMNS.len()).contains(&compared).then(|| (all.join(" AND "), compared))
+    let (schema_version, marks) = (relation.schema_version, Arc::from(marks));
+    let expansion = Expansion { schema_version, upto, marks, done: 0, place: None };
+    Ok((!expansion.is_done()).then_some(expansion))
 }
+
+/// Numbers what was found and is still there; the last step takes the marks away with it.
+fn number(
+    connection: &Connection,
+    relation: &Resolved,
+    step: Step,
+) -> Result<Option<Expansion>, Failure> {
+    Meta::demand(connection, relation, "expand marks")?;
+    let Step { keys, expansion } = step;
+    let table = quote(&relation.names.mark());
+    let mut left =
+        connection.prepare_cached(&format!("SELECT 1 FROM {table} WHERE number <= ?1"))?;
+    if !left.exists([expansion.upto])? {
+        // Another reader of this feed was faster.
+        return Ok(None);
+    }
+    let mut there = Vec::with_capacity(keys.len());
+    for key in &keys {
+        if has_row(connection, relation, key)? {
+            there.push(key.as_slice());
+        }
+    }
+    record(connection, relation, there.into_iter(), LIVE)?;
+    if !expansion.is_done() {
+        return Ok(Some(expansion));
+    }
+    connection
+        .prepare_cached(&format!("DELETE FROM {table} WHERE number <= ?1"))?
+        .execute([expansion.upto])?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

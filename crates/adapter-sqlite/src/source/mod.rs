@@ -35,9 +35,11 @@ mod tokens;
 mod triggers;
 
 pub use introspect::{TableShape, introspect};
+pub use marks::Unindexed;
 pub use spec::{Column, Projection, RelationSpec, Watch};
 
 use durable::{Durable, Identity, identity};
+use marks::Expansion;
 use names::FeedNames;
 use resolve::{Kept, Resolved, resolved};
 
@@ -61,6 +63,8 @@ struct Shared {
     seen: std::sync::Mutex<Arc<Resolved>>,
     /// How far outdated numbers were looked for; begins again with each process.
     swept: Arc<AtomicI64>,
+    /// Marks whose rows are being numbered.
+    expansion: Mutex<Option<Expansion>>,
 }
 
 /// The connections to one file.
@@ -134,6 +138,7 @@ impl SqliteSource {
                 connections: Mutex::new(connections),
                 seen: std::sync::Mutex::new(Arc::new(seen)),
                 swept: Arc::default(),
+                expansion: Mutex::default(),
             }),
         })
     }
@@ -148,6 +153,15 @@ impl SqliteSource {
     /// read.
     pub fn fingerprint_parts(&self) -> Vec<String> {
         self.seen().fingerprint.clone()
+    }
+
+    /// The related tables of whose changes each makes us look at every row of the relation, and
+    /// what helps.
+    ///
+    /// # Errors
+    /// The source's.
+    pub async fn unindexed(&self) -> Result<Vec<Unindexed>, PortError> {
+        self.glance("look for indexes", marks::unindexed).await
     }
 
     fn seen(&self) -> Arc<Resolved> {
@@ -175,14 +189,44 @@ impl SqliteSource {
         F: FnOnce(&Connection, &Resolved) -> Result<T, Failure> + Send + 'static,
     {
         let connections = self.connections().await?;
-        let reader = connections.reader.clone();
-        let shared = Arc::clone(&self.shared);
-        reader
+        self.glance_on(&connections, operation, move |held, connection, relation| {
+            let answer = work(connection, relation)?;
+            held.durable.settle(connection)?;
+            Ok(answer)
+        })
+        .await
+    }
+
+    /// Reads in one snapshot what decides only what we write into the source ourselves.
+    async fn glance<T, F>(&self, operation: &'static str, work: F) -> Result<T, PortError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &Resolved) -> Result<T, Failure> + Send + 'static,
+    {
+        let connections = self.connections().await?;
+        self.glance_on(&connections, operation, |_, connection, relation| {
+            work(connection, relation)
+        })
+        .await
+    }
+
+    async fn glance_on<T, F>(
+        &self,
+        connections: &Arc<Connections>,
+        operation: &'static str,
+        work: F,
+    ) -> Result<T, PortError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connections, &Connection, &Resolved) -> Result<T, Failure> + Send + 'static,
+    {
+        let (shared, held) = (Arc::clone(&self.shared), Arc::clone(connections));
+        connections
+            .reader
             .call(operation, move |connection| {
                 let snapshot = connection.transaction()?;
-                let relation = resolved(&snapshot, &shared.spec, &connections.reader_kept)?;
-                let answer = work(&snapshot, &relation)?;
-                connections.durable.settle(&snapshot)?;
+                let relation = resolved(&snapshot, &shared.spec, &held.reader_kept)?;
+                let answer = work(&held, &snapshot, &relation)?;
                 *shared.seen.lock().expect("no holder of the lock panics") = relation;
                 Ok(answer)
             })

@@ -33,6 +33,20 @@ pub(super) fn is_there(
     Ok(exists.exists(params_from_iter(parts))?)
 }
 
+/// Whether the row of a feed row is in the table. What has no text of its own is not looked for.
+pub(super) fn has_row(
+    connection: &Connection,
+    relation: &Resolved,
+    text: &[u8],
+) -> Result<bool, Failure> {
+    Ok(match relation.key.parse_stored(text) {
+        Some(parts) => {
+            parts.contains(&Part::Unspeakable) || is_there(connection, relation, &parts)?
+        }
+        None => false,
+    })
+}
+
 /// What a failure while a row's document is made says about that record; `Err` if it says
 /// something about the source instead.
 fn unloadable(error: rusqlite::Error) -> Result<Loaded, Failure> {

@@ -33,6 +33,8 @@ pub(super) struct Resolved {
     pub selection: Selection,
     /// The triggers as they should be.
     pub triggers: Vec<Trigger>,
+    /// The related tables, and how a change of one finds rows.
+    pub watches: Vec<(String, String)>,
     /// What stands there now.
     pub present: Present,
     pub statements: Statements,
@@ -67,8 +69,11 @@ impl Resolved {
         let walk = walk(&table)?;
         let relation = Relation { table: &table, key: &key, names: &names };
         let mut triggers = relation.triggers();
+        let mut watches = Vec::new();
         for watch in &spec.watch {
-            triggers.extend(watched(connection, &relation, watch)?);
+            let (compared, watching) = watched(connection, &relation, watch)?;
+            watches.push(compared);
+            triggers.extend(watching);
         }
         let uses = uses(&table, &key, spec);
         let present = Present::read(connection, &names, &triggers, uses)?;
@@ -83,6 +88,7 @@ impl Resolved {
             walk,
             selection,
             triggers,
+            watches,
             present,
             statements,
             ruled: spec.live_when.is_some(),
@@ -204,12 +210,12 @@ fn uses(table: &Table, key: &KeyShape, spec: &RelationSpec) -> Vec<Use> {
     vec![Use { table: table.name.clone(), columns: Some(names) }]
 }
 
-/// The triggers of a related table.
+/// The name of a related table, how its changes find rows, and its triggers.
 fn watched(
     connection: &Connection,
     relation: &Relation<'_>,
     watch: &Watch,
-) -> Result<Vec<Trigger>, Failure> {
+) -> Result<((String, String), Vec<Trigger>), Failure> {
     let own = relation.table;
     let (role, name, via, key) = match watch {
         Watch::Child { table, key } => ("child", table, None, key),
@@ -234,7 +240,9 @@ fn watched(
             MARK_COLUMNS.len()
         )));
     }
-    Ok(relation.related_triggers(&Related { role, table: &table, via, key }))
+    let related = Related { role, table: &table, via, key };
+    let compared = (table.name.clone(), related.comparison());
+    Ok((compared, relation.related_triggers(&related)))
 }
 
 /// A relation that is kept between transactions of one connection.

@@ -19,7 +19,7 @@ pub(super) struct Paged {
 /// The statements of one relation.
 #[derive(Debug)]
 pub(super) struct Statements {
-    /// The feed's newest number, and whether marks wait.
+    /// The feed's newest number, and the least number of a mark.
     pub head: String,
     /// Numbers above a version, with their keys and what the feed says of them now.
     pub changes: String,
@@ -83,7 +83,7 @@ impl Statements {
         let after: Vec<String> = (1..=walk.columns.len()).map(|n| format!("?{n}")).collect();
         let beyond = format!(" WHERE ({}) > ({})", walk.list(&row), after.join(", "));
         Self {
-            head: format!("SELECT newest, EXISTS (SELECT 1 FROM {mark}) FROM {counter}"),
+            head: format!("SELECT newest, (SELECT min(number) FROM {mark}) FROM {counter}"),
             changes: format!(
                 "SELECT o.version, f.deleted, o.key, f.version IS o.version
                  FROM {order} AS o LEFT JOIN {feed} AS f ON f.key = o.key

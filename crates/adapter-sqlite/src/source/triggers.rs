@@ -46,6 +46,27 @@ pub(super) struct Related<'a> {
     pub key: Vec<&'a TableColumn>,
 }
 
+impl Related<'_> {
+    /// How columns of the relation are compared with those of a related table, as a mark keeps it: one
+    /// row too many costs a delivery, one too few a wrong document, so what a join could convert or
+    /// fold is told.
+    pub fn comparison(&self) -> String {
+        let numeric =
+            |affinity| matches!(affinity, Affinity::Integer | Affinity::Real | Affinity::Numeric);
+        let one = |(via, key): (&&TableColumn, &&TableColumn)| {
+            let convert = match (via.affinity, key.affinity) {
+                (via, _) if numeric(via) => "no",
+                (_, key) if numeric(key) => "number",
+                (Affinity::Blob, Affinity::Text) => "text",
+                _ => "no",
+            };
+            let fold = if key.collation == via.collation { "BINARY" } else { &key.collation };
+            serde_json::json!({ "column": via.name, "convert": convert, "fold": fold })
+        };
+        serde_json::Value::Array(self.via.iter().zip(&self.key).map(one).collect()).to_string()
+    }
+}
+
 /// The columns that hold a mark's values.
 pub(super) const MARK_COLUMNS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
@@ -168,18 +189,14 @@ impl Relation<'_> {
     pub fn related_triggers(&self, related: &Related<'_>) -> Vec<Trigger> {
         let own = quote(&related.table.name);
         let columns: Vec<String> = related.key.iter().map(|column| quote(&column.name)).collect();
-        let watch = comparison(&related.via, &related.key);
+        let watch = related.comparison();
         let id = digest([related.table.name.to_ascii_lowercase().as_str(), &watch], 8);
         let into = format!(
-            "INSERT INTO {} (watch, {}) SELECT {}",
+            "INSERT INTO {} (number, watch, {}) SELECT {}, {}",
             quote(&self.names.mark()),
             MARK_COLUMNS[..columns.len()].join(", "),
+            self.drawn(),
             literal(&watch)
-        );
-        // An expansion under way is finished first, so that no row waits for ever.
-        let again = format!(
-            "ON CONFLICT (watch, {}) DO UPDATE SET again = place IS NOT NULL;",
-            MARK_COLUMNS.join(", ")
         );
         let mark = |row: &str, from: &str| {
             let values: Vec<String> =
@@ -187,7 +204,7 @@ impl Relation<'_> {
             let there: Vec<String> =
                 values.iter().map(|value| format!("{value} IS NOT NULL")).collect();
             let (values, there) = (values.join(", "), there.join(" AND "));
-            vec![self.draw(), format!("{into}, {values} {from}{there} {again}")]
+            vec![self.draw(), format!("{into}, {values} {from}{there};")]
         };
         let kind = |what: &str| format!("{}_{id}_{what}", related.role);
         let moved: Vec<String> =
@@ -214,25 +231,6 @@ impl Relation<'_> {
         }
         all
     }
-}
-
-/// How columns of the relation are compared with those of a related table, as a mark keeps it: one
-/// row too many costs a delivery, one too few a wrong document, so what a join could convert or
-/// fold is told.
-fn comparison(via: &[&TableColumn], key: &[&TableColumn]) -> String {
-    let numeric =
-        |affinity| matches!(affinity, Affinity::Integer | Affinity::Real | Affinity::Numeric);
-    let one = |(via, key): (&&TableColumn, &&TableColumn)| {
-        let convert = match (via.affinity, key.affinity) {
-            (via, _) if numeric(via) => "no",
-            (_, key) if numeric(key) => "number",
-            (Affinity::Blob, Affinity::Text) => "text",
-            _ => "no",
-        };
-        let fold = if key.collation == via.collation { "BINARY" } else { &key.collation };
-        serde_json::json!({ "column": via.name, "convert": convert, "fold": fold })
-    };
-    serde_json::Value::Array(via.iter().zip(key).map(one).collect()).to_string()
 }
 
 fn before(own: &str, event: Event, conflict: &Conflict) -> String {

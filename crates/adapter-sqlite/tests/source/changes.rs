@@ -1,13 +1,11 @@
 //! Changes of every kind, each with what the feed says of it.
 
 use rusqlite::ErrorCode;
-use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch};
-use truekeep_core::failure::FailureClass;
-use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
+use truekeep_adapter_sqlite::SqliteSource;
 use truekeep_core::ports::{Capture, Feed, Loaded};
-use truekeep_core::{Moment, Value};
+use truekeep_core::{Moment, Value, Version};
 
-use crate::fixture::{App, Asked, consumer, text, value};
+use crate::fixture::{App, Asked, consumer, value};
 
 /// The keys that changed since a version, each with whether its row is gone.
 async fn outcome(source: &SqliteSource, after: u64) -> Vec<(String, bool)> {
@@ -162,137 +160,6 @@ async fn the_counter_in_a_transaction_is_a_token() {
     assert!(changes["2"].version.get() > token);
 }
 
-fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-fn related() -> RelationSpec {
-    let query =
-        "SELECT t.title, a.name, (SELECT count(*) FROM variant v WHERE v.t = t.id) AS variants
-                 FROM t LEFT JOIN author a ON a.id = t.author WHERE t.id = :id";
-    RelationSpec {
-        document: Projection::Sql { query: query.into(), json: Vec::new() },
-        watch: vec![
-            Watch::Child { table: "variant".into(), key: names(&["t"]) },
-            Watch::Parent { table: "author".into(), via: names(&["author"]), key: Vec::new() },
-        ],
-        ..RelationSpec::of("t")
-    }
-}
-
-const RELATED: &str = "CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);
-    CREATE TABLE t (id INTEGER PRIMARY KEY, title TEXT, author INTEGER);
-    CREATE INDEX by_author ON t (author);
-    CREATE TABLE variant (id INTEGER PRIMARY KEY, t TEXT);";
-
-/// X70: a child's key column of another type reaches its parent all the same.
-#[tokio::test]
-async fn a_childs_key_is_read_as_the_parents_type() {
-    let app = App::new(RELATED);
-    let source = app.source(related()).await;
-    app.run("INSERT INTO t VALUES (1, 'a', 9), (2, 'b', 9)");
-    let before = source.newest().await;
-    app.run("INSERT INTO variant VALUES (1, '1'), (2, '01'), (3, 'none'), (4, NULL)");
-    assert_eq!(source.changed(before).await, ["1"]);
-    let before = source.newest().await;
-    app.run("UPDATE variant SET t = '2' WHERE id = 1");
-    assert_eq!(source.changed(before).await, ["1", "2"]);
-    let before = source.newest().await;
-    app.run("REPLACE INTO variant VALUES (1, '1')");
-    assert_eq!(
-        source.changed(before).await,
-        ["1", "2"],
-        "the child that was replaced had a parent too"
-    );
-    let before = source.newest().await;
-    app.run("DELETE FROM variant");
-    assert_eq!(source.changed(before).await, ["1"]);
-}
-
-/// X15, X41: a change of a parent reaches every row that refers to it, over many transactions, and
-/// no page names a moment before the last of them.
-#[tokio::test]
-async fn a_wide_fan_out_is_expanded_before_a_moment_is_named() {
-    let app = App::new(RELATED);
-    app.run("INSERT INTO author VALUES (1, 'old'), (2, 'other')");
-    let rows = 25 * SOURCE_WRITE_ROWS_MAX as usize;
-    app.run(&format!(
-        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
-         SELECT i, 'v' || i, 1 FROM n"
-    ));
-    let source = app.source(related()).await;
-    let before = source.newest().await;
-    app.run("UPDATE author SET name = 'new' WHERE id = 1");
-    let first = source.page(before, 1_000_000).await;
-    assert!(first.changes.len() < rows, "one call expands a bounded part");
-    assert!(first.end);
-    assert_eq!(first.moment, None, "a mark is left");
-    app.run("INSERT INTO t VALUES (0, 'beside', 1)");
-    let second = source.page(first.next.passed.newest().get(), 1_000_000).await;
-    assert_eq!(first.changes.len() + second.changes.len(), rows + 1);
-    assert_eq!(second.moment, Some(second.view.newest));
-    assert_eq!(value(&source.document("77").await, "name"), text("new"));
-    let idle = source.page(second.next.passed.newest().get(), 10).await;
-    assert!(idle.changes.is_empty() && idle.moment.is_some());
-}
-
-/// A mark made again while it is expanded is finished first and then expanded once more: no row
-/// waits for ever, and none keeps the document of the first change.
-#[tokio::test]
-async fn a_mark_made_again_is_expanded_again() {
-    let app = App::new(RELATED);
-    app.run("INSERT INTO author VALUES (1, 'old')");
-    let rows = 22 * SOURCE_WRITE_ROWS_MAX as usize;
-    app.run(&format!(
-        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
-         SELECT i, 'v' || i, 1 FROM n"
-    ));
-    let source = app.source(related()).await;
-    let before = source.newest().await;
-    app.run("UPDATE author SET name = 'new'");
-    let first = source.page(before, 1_000_000).await;
-    assert!(first.changes.len() < rows && first.moment.is_none());
-    app.run("UPDATE author SET name = 'newer'");
-    let again: u64 = app
-        .db
-        .query_row("SELECT newest FROM truekeep_counter_t", [], |row| row.get(0))
-        .expect("a number");
-    let second = source.page(again, 1_000_000).await;
-    assert!(second.moment.is_none());
-    let late =
-        second.changes.iter().filter(|change| !first.changes.iter().any(|c| c.key == change.key));
-    assert!(late.count() > 0, "the expansion under way was finished first");
-    let last = source.page(second.next.passed.newest().get(), 1_000_000).await;
-    assert!(last.moment.is_some());
-    assert_eq!(
-        source.changed(again).await.len(),
-        rows,
-        "every row has a number after the last change"
-    );
-}
-
-/// X41: a fold that another's lock keeps out is given up; the page is read and moves no moment.
-#[tokio::test]
-async fn a_fold_that_is_given_up_moves_no_moment() {
-    let app = App::new(RELATED);
-    app.run("INSERT INTO author VALUES (1, 'old'); INSERT INTO t VALUES (1, 'a', 1)");
-    app.source(related()).await;
-    let short = std::time::Duration::from_millis(1);
-    let source = SqliteSource::open(app.path(), related(), short).await.expect("opened");
-    let before = source.newest().await;
-    app.run("UPDATE author SET name = 'new'; BEGIN IMMEDIATE");
-    let page = source.page(before, 10).await;
-    assert!(page.end && page.moment.is_none() && page.changes.is_empty());
-    assert!(source.pending().await.expect("answered"), "a mark waits");
-    let error = source.number(&[]).await.expect_err("locked");
-    assert_eq!(error.class, FailureClass::Retry);
-    app.run("COMMIT");
-    let page = source.page(before, 10).await;
-    assert_eq!(page.changes.len(), 1);
-    assert!(page.moment.is_some());
-    assert!(!source.pending().await.expect("answered"), "it was expanded");
-}
-
 /// What a REPLACE removed is settled when the feed is pruned, and is then pruned like a tombstone.
 #[tokio::test]
 async fn what_a_replace_removed_is_pruned_in_the_end() {
@@ -339,7 +206,7 @@ async fn outdated_numbers_are_passed_over_and_swept() {
     }
     assert_eq!(seen, ["1", "2"]);
     assert!(pages > 2, "some pages hold only outdated numbers");
-    let passed = Moment::at(truekeep_core::Version::new(after));
+    let passed = Moment::at(Version::new(after));
     let registration = truekeep_core::ports::Registration {
         counter: truekeep_core::RegistrationCounter::new(1),
         passed,

@@ -90,8 +90,9 @@ pub struct ChangePage {
     pub next: Place,
     /// Whether the page reached the end of the feed in its snapshot. A short page is not the end.
     pub end: bool,
-    /// At the end: the moment that is reached once this page and all before it are delivered.
-    /// None while something (a mark that is not expanded yet) is still to come into the feed.
+    /// At the end: the moment that is reached once this page and all before it are delivered. That
+    /// of the page's snapshot; an earlier one while something that it includes (a mark that is not
+    /// expanded yet) is still to come into the feed.
     pub moment: Option<Moment>,
     /// The source as seen in the page's snapshot.
     pub view: SourceView,

@@ -13,10 +13,11 @@ use rusqlite::{CachedStatement, Connection, Rows, params};
 use truekeep_core::ports::AuditPage;
 use truekeep_sqlite::Failure;
 
+use super::is_recorded;
 use super::lanes::{Lane, lanes};
-use super::{has_row, is_recorded};
 use crate::source::key::{Form, KeyColumn, Part, Stored, bytes, is_reserved, key};
 use crate::source::names::{quote, to_hex};
+use crate::source::records::has_row;
 use crate::source::resolve::Resolved;
 use crate::source::triggers::{LIVE, TOMBSTONE};
 
