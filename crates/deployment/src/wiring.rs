@@ -13,7 +13,7 @@ use truekeep_adapter_sqlite::{MigrationReport, SqliteLedger};
 use truekeep_core::failure::PortError;
 
 pub use sink::{SinkCheck, check_sink, open_sink, sink_as_it_is};
-pub use source::{FoundTable, SourcePorts, introspect_source, open_source};
+pub use source::{Advice, FoundTable, SourcePorts, introspect_source, open_source};
 
 use crate::clock::wall;
 use crate::config::{Config, LedgerConfig, PipelineConfig};

@@ -27,8 +27,8 @@ use super::records::has_row;
 use super::resolve::Resolved;
 use super::triggers::{LIVE, MARK_COLUMNS};
 
-pub use finding::Unindexed;
 pub(super) use finding::unindexed;
+pub use finding::{Cause, Unindexed};
 use finding::{Finding, Scan};
 
 /// Steps of one fold, each a snapshot and a transaction: a page of changes waits no longer for

@@ -35,7 +35,7 @@ mod tokens;
 mod triggers;
 
 pub use introspect::{TableShape, introspect};
-pub use marks::Unindexed;
+pub use marks::{Cause, Unindexed};
 pub use spec::{Column, Projection, RelationSpec, Watch};
 
 use durable::{Durable, Identity, identity};
@@ -155,8 +155,7 @@ impl SqliteSource {
         self.seen().fingerprint.clone()
     }
 
-    /// The related tables of whose changes each makes us look at every row of the relation, and
-    /// what helps.
+    /// The tables that are looked through as a whole because of what is watched, and what helps.
     ///
     /// # Errors
     /// The source's.

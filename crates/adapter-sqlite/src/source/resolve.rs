@@ -33,8 +33,7 @@ pub(super) struct Resolved {
     pub selection: Selection,
     /// The triggers as they should be.
     pub triggers: Vec<Trigger>,
-    /// The related tables, and how a change of one finds rows.
-    pub watches: Vec<(String, String)>,
+    pub watches: Vec<Watched>,
     /// What stands there now.
     pub present: Present,
     pub statements: Statements,
@@ -42,6 +41,16 @@ pub(super) struct Resolved {
     pub ruled: bool,
     /// What decides how documents look, as text.
     pub fingerprint: Vec<String>,
+}
+
+/// A related table.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub table: String,
+    /// How its changes find rows, as a mark keeps it.
+    pub comparison: String,
+    /// Its columns by which documents find its rows; none if they find it by its own key.
+    pub read_by: Vec<String>,
 }
 
 /// The version that SQLite counts schemas by; reading it fixes the transaction's snapshot.
@@ -71,8 +80,8 @@ impl Resolved {
         let mut triggers = relation.triggers();
         let mut watches = Vec::new();
         for watch in &spec.watch {
-            let (compared, watching) = watched(connection, &relation, watch)?;
-            watches.push(compared);
+            let (watched, watching) = watched(connection, &relation, watch)?;
+            watches.push(watched);
             triggers.extend(watching);
         }
         let uses = uses(&table, &key, spec);
@@ -210,12 +219,12 @@ fn uses(table: &Table, key: &KeyShape, spec: &RelationSpec) -> Vec<Use> {
     vec![Use { table: table.name.clone(), columns: Some(names) }]
 }
 
-/// The name of a related table, how its changes find rows, and its triggers.
+/// A related table, and its triggers.
 fn watched(
     connection: &Connection,
     relation: &Relation<'_>,
     watch: &Watch,
-) -> Result<((String, String), Vec<Trigger>), Failure> {
+) -> Result<(Watched, Vec<Trigger>), Failure> {
     let own = relation.table;
     let (role, name, via, key) = match watch {
         Watch::Child { table, key } => ("child", table, None, key),
@@ -240,9 +249,12 @@ fn watched(
             MARK_COLUMNS.len()
         )));
     }
+    let read_by =
+        key.iter().filter(|_| role == "child").map(|column| column.name.clone()).collect();
     let related = Related { role, table: &table, via, key };
-    let compared = (table.name.clone(), related.comparison());
-    Ok((compared, relation.related_triggers(&related)))
+    let comparison = related.comparison();
+    let watched = Watched { table: table.name.clone(), comparison, read_by };
+    Ok((watched, relation.related_triggers(&related)))
 }
 
 /// A relation that is kept between transactions of one connection.

@@ -1,6 +1,6 @@
 //! Changes of related tables, and the marks they leave.
 
-use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch};
+use truekeep_adapter_sqlite::{Cause, Projection, RelationSpec, SqliteSource, Unindexed, Watch};
 use truekeep_core::failure::FailureClass;
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_core::ports::{Capture, Feed};
@@ -187,12 +187,46 @@ async fn rows_that_no_index_finds_are_found_in_one_pass() {
     assert!(pages >= 5, "{pages}");
     let unindexed = source.unindexed().await.expect("looked");
     let index = "CREATE INDEX \"t_author\" ON \"t\" (\"author\")";
-    assert_eq!(unindexed.len(), 1);
-    assert_eq!((&*unindexed[0].related, &*unindexed[0].indexes), ("author", &[index.into()][..]));
+    let cause = Cause::Change("author".into());
+    let found = Unindexed { table: "t".into(), cause, indexes: vec![index.into()] };
+    assert_eq!(unindexed, [found]);
     app.run(index);
     assert_eq!(source.unindexed().await.expect("looked"), []);
     app.run("UPDATE author SET name = 'newest' WHERE rowid <= 2");
     assert_eq!(source.changed(after).await.len(), 30);
+}
+
+/// What no index finds is told with the statement that helps, by the way values are compared.
+#[tokio::test]
+async fn a_table_that_is_looked_through_is_told_with_the_index_that_helps() {
+    let schema = "CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, title, author TEXT);
+        CREATE TABLE variant (id INTEGER PRIMARY KEY, t TEXT);
+        CREATE TABLE number (t INTEGER)";
+    let app = App::new(schema);
+    let child = |table: &str| Watch::Child { table: table.into(), key: names(&["t"]) };
+    let watch = [related().watch, vec![child("number")]].concat();
+    let source = app.source(RelationSpec { watch, ..related() }).await;
+    let unindexed = source.unindexed().await.expect("looked");
+    let told: Vec<(&str, &Cause)> = unindexed.iter().map(|u| (&*u.table, &u.cause)).collect();
+    let change = |table: &str| Cause::Change(table.into());
+    let wanted = [
+        ("variant", Cause::Document),
+        ("t", change("author")),
+        ("t", change("number")),
+        ("number", Cause::Document),
+    ];
+    assert_eq!(told, wanted.iter().map(|(table, cause)| (*table, cause)).collect::<Vec<_>>());
+    let indexes: Vec<&String> = unindexed.iter().flat_map(|found| &found.indexes).collect();
+    assert!(indexes[2].contains("(CAST(\"author\" AS NUMERIC))"), "{indexes:?}");
+    for index in indexes {
+        app.run(index);
+    }
+    assert_eq!(source.unindexed().await.expect("looked"), []);
+    let columns = RelationSpec { watch: vec![child("number")], ..RelationSpec::of("t") };
+    app.run("DROP INDEX \"number_t\"");
+    let source = app.source(columns).await;
+    assert_eq!(source.unindexed().await.expect("looked"), [], "no document reads it");
 }
 
 /// X41: a fold that another's lock keeps out is given up; the page is read and moves no moment.

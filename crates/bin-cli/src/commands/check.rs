@@ -6,7 +6,7 @@ use truekeep::codes::Exit;
 use truekeep::config::{LedgerConfig, PipelineConfig, PlacedProblem};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::trouble::{Trouble, remedy};
-use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
+use truekeep::wiring::{Advice, Purpose, SinkCheck, SourcePorts, check_sink, open_source};
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::CaptureState;
@@ -34,6 +34,9 @@ struct Finding {
     text: String,
     code: Option<String>,
     hint: Option<&'static str>,
+    /// What would make it better.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    help: Vec<String>,
     #[serde(skip)]
     exit: Exit,
 }
@@ -84,6 +87,7 @@ async fn pipeline_checked(
     let columns = source.columns.len();
     let shape = format!("`{}` fits the rules, {columns} values in a document", pipeline.table);
     findings.push(Finding::fits(name, "source", shape));
+    findings.extend(source.advice.iter().map(|advice| Finding::slow(name, advice)));
     findings.push(capture(session, name, &source).await);
     if let Some(ledger) = ledger {
         findings.push(match Known::read(ledger, &pipeline.name).await {
@@ -139,7 +143,16 @@ fn rules(name: Option<&str>, standing: &Standing) -> Finding {
 impl Finding {
     fn fits(pipeline: Option<&str>, part: &'static str, text: String) -> Self {
         let pipeline = pipeline.map(str::to_owned);
-        Self { pipeline, part, ok: true, text, code: None, hint: None, exit: Exit::Done }
+        let (help, exit) = (Vec::new(), Exit::Done);
+        Self { pipeline, part, ok: true, text, code: None, hint: None, help, exit }
+    }
+
+    fn slow(pipeline: Option<&str>, advice: &Advice) -> Self {
+        let mut help = advice.statements.clone();
+        if help.is_empty() {
+            help.push("no index helps".to_owned());
+        }
+        Self { help, ..Self::fits(pipeline, "source", format!("is slow: {}", advice.text)) }
     }
 
     fn wrong(
@@ -156,6 +169,7 @@ impl Finding {
             text,
             code: Some(code.to_string()),
             hint: Some(remedy(code)),
+            help: Vec::new(),
             exit,
         }
     }
@@ -171,11 +185,18 @@ impl Finding {
     }
 
     fn words(&self) -> String {
-        let word = if self.ok { "ok  " } else { "FAIL" };
+        let word = match (self.ok, self.help.is_empty()) {
+            (true, true) => "ok  ",
+            (true, false) => "warn",
+            (false, _) => "FAIL",
+        };
         let name = self.pipeline.as_deref().map_or_else(String::new, |name| format!("{name} "));
         let mut text = format!("{word}  {name}{} {}\n", self.part, self.text);
         if let (Some(hint), Some(code)) = (self.hint, &self.code) {
             text += &format!("      hint: {hint} (`truekeep explain {code}`)\n");
+        }
+        for statement in &self.help {
+            text += &format!("      hint: {statement}\n");
         }
         text
     }

@@ -184,3 +184,25 @@ fn pipelines_of_one_table_leave_each_others_watches_alone() {
         .expect("it is there");
     assert!(moved > 5, "a watched change is a new version of the city: {moved}");
 }
+
+#[test]
+fn a_watched_table_that_no_index_serves_is_warned_of() {
+    let world = World::cities();
+    world.sql("app.db", "CREATE TABLE names (city INTEGER, name TEXT)");
+    world.sql("app.db", "CREATE TABLE countries (name TEXT PRIMARY KEY)");
+    world.sql("app.db", "ALTER TABLE cities ADD COLUMN country TEXT");
+    let sql = "SELECT c.name, (SELECT count(*) FROM names n WHERE n.city = c.id) AS names \
+               FROM cities c WHERE c.id = :id";
+    world.reconfigure(
+        "key = \"id\"\n",
+        &format!(
+            "key = \"id\"\ndocument = {{ sql = \"{sql}\" }}\nwatch = [\
+             {{ table = \"names\", key = \"city\" }}, \
+             {{ table = \"countries\", via = \"country\" }}]\n"
+        ),
+    );
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    let said = world.run(&["check"]);
+    assert_eq!(said.code, 0, "a warning is no failure");
+    insta::assert_snapshot!(said.text());
+}

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteSource, Watch, introspect};
+use truekeep_adapter_sqlite::{
+    Cause, Projection, RelationSpec, SqliteSource, Unindexed, Watch, introspect,
+};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Feed, Records};
 
@@ -24,6 +26,17 @@ pub struct SourcePorts {
     pub columns: Vec<(String, String)>,
     /// The rules of the pipeline over this source as it is now.
     pub rules: Rules,
+    /// What makes this source slow, with what helps.
+    pub advice: Vec<Advice>,
+}
+
+/// Something that is right but slow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What it is.
+    pub text: String,
+    /// The statements that help; none if nothing does.
+    pub statements: Vec<String>,
 }
 
 /// Opens a source.
@@ -39,6 +52,7 @@ pub async fn open_source(
     let columns = source.shape().into_iter().map(|column| (column.name, column.declared_type));
     let rules = Rules::of(pipeline, config.sink_of(pipeline), &source.fingerprint_parts());
     let columns = columns.collect();
+    let advice = source.unindexed().await?.into_iter().map(advice).collect();
     let source = Arc::new(source);
     Ok(SourcePorts {
         feed: Arc::clone(&source) as Arc<dyn Feed>,
@@ -46,7 +60,19 @@ pub async fn open_source(
         capture: source,
         columns,
         rules,
+        advice,
     })
+}
+
+fn advice(found: Unindexed) -> Advice {
+    let Unindexed { table, cause, indexes } = found;
+    let text = match cause {
+        Cause::Change(related) => {
+            format!("each change of `{related}` makes it look at every row of `{table}`")
+        }
+        Cause::Document => format!("each document makes it look at every row of `{table}`"),
+    };
+    Advice { text, statements: indexes }
 }
 
 fn spec(pipeline: &PipelineConfig) -> RelationSpec {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use truekeep::clock::SystemClock;
 use truekeep::entropy::RandomEntropy;
-use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource};
+use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource, Watch};
 use truekeep_core::ports::Capture;
 use truekeep_core::{Fingerprint, PipelineName, ScopeId};
 use truekeep_engine::{Pipeline, Ports};
@@ -61,12 +61,17 @@ pub fn make(path: &Path, rows: u64) -> rusqlite::Result<()> {
 
 /// The source over such a database.
 pub async fn source(path: &Path) -> Result<SqliteSource, Box<dyn Error>> {
+    watching(path, Vec::new()).await
+}
+
+/// The source over such a database, beside related tables.
+pub async fn watching(path: &Path, watch: Vec<Watch>) -> Result<SqliteSource, Box<dyn Error>> {
     let spec = RelationSpec {
         table: "product".into(),
         key: Vec::new(),
         document: Projection::Columns(Vec::new()),
         live_when: None,
-        watch: Vec::new(),
+        watch,
         normal_form: false,
         document_max: 16 << 20,
     };

@@ -8,6 +8,7 @@ use truekeep_sqlite::Failure;
 use super::Mark;
 use crate::source::key::{KeyShape, Part, bytes};
 use crate::source::names::quote;
+use crate::source::projection::Source;
 use crate::source::resolve::Resolved;
 use crate::source::triggers::MARK_COLUMNS;
 
@@ -155,13 +156,9 @@ impl Finding {
             if is_searched(connection, &select)? {
                 continue;
             }
-            let columns = ways.iter().map(|(_, way)| way.column.as_str()).collect::<Vec<_>>();
-            let mut name = format!("{}_{}", relation.table.name, columns.join("_"));
-            if !statements.is_empty() {
-                name = format!("{name}_{}", statements.len() + 1);
-            }
+            let columns: Vec<String> = ways.iter().map(|(_, way)| way.column.clone()).collect();
             let terms = terms.join(", ").replace(&format!("{own}."), "");
-            statements.push(format!("CREATE INDEX {} ON {own} ({terms})", quote(&name)));
+            statements.push(index(&relation.table.name, &columns, statements.len(), &terms));
         }
         statements.dedup();
         Ok(statements)
@@ -280,29 +277,63 @@ fn is_searched(connection: &Connection, select: &str) -> Result<bool, Failure> {
     Ok(looks.all(|line| line.starts_with("SEARCH") && line.contains("=?")))
 }
 
-/// A related table each of whose changes makes us look at every row of the relation.
+/// What makes us look at every row of a table because no index finds the ones that are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// Each change of this related table.
+    Change(String),
+    /// Each document.
+    Document,
+}
+
+/// A table that is looked through as a whole, again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unindexed {
-    /// The related table.
-    pub related: String,
+    /// The table.
+    pub table: String,
+    /// When that is.
+    pub cause: Cause,
     /// The statements that make the indexes which help; none if no index does.
     pub indexes: Vec<String>,
 }
 
-/// The related tables whose changes are found by looking at every row.
+/// The tables that are looked through as a whole because of what is watched.
 pub(in crate::source) fn unindexed(
     connection: &Connection,
     relation: &Resolved,
 ) -> Result<Vec<Unindexed>, Failure> {
     let mut all = Vec::new();
-    for (related, watch) in &relation.watches {
-        let finding = Finding::of(connection, relation, watch.as_bytes())?;
+    for watched in &relation.watches {
+        let finding = Finding::of(connection, relation, watched.comparison.as_bytes())?;
         if let Some(finding) = finding.filter(|finding| !finding.indexed) {
+            let cause = Cause::Change(watched.table.clone());
             let indexes = finding.wanted(connection, relation)?;
-            all.push(Unindexed { related: related.clone(), indexes });
+            all.push(Unindexed { table: relation.table.name.clone(), cause, indexes });
+        }
+        // Documents of columns read no other table.
+        if !watched.read_by.is_empty() && matches!(relation.selection.source, Source::Query { .. })
+        {
+            let names: Vec<String> = watched.read_by.iter().map(|name| quote(name)).collect();
+            let own = quote(&watched.table);
+            let equal: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+            let select = format!("SELECT 1 FROM {own} WHERE {}", equal.join(" AND "));
+            if !is_searched(connection, &select)? {
+                let indexes = vec![index(&watched.table, &watched.read_by, 0, &names.join(", "))];
+                let (table, cause) = (watched.table.clone(), Cause::Document);
+                all.push(Unindexed { table, cause, indexes });
+            }
         }
     }
     Ok(all)
+}
+
+/// The statement that makes an index.
+fn index(table: &str, columns: &[String], before: usize, terms: &str) -> String {
+    let mut name = format!("{table}_{}", columns.join("_"));
+    if before > 0 {
+        name = format!("{name}_{}", before + 1);
+    }
+    format!("CREATE INDEX {} ON {} ({terms})", quote(&name), quote(table))
 }
 
 /// The ways in which rows are compared with a mark's values; `None` if a column is gone. A column
