@@ -15,6 +15,7 @@ use truekeep_core::{Document, Key, Rank, RulesNumber, Version};
 use truekeep_sqlite::Failure;
 
 use crate::columns::{Converter, Unfit};
+use crate::generations::Placed;
 use crate::mark::StoredMark;
 use crate::spec::OWN_COLUMNS;
 use crate::structure::Mirror;
@@ -38,7 +39,7 @@ enum Trouble {
     Shared(rusqlite::Error),
 }
 
-impl Mirror {
+impl Placed {
     /// Writes a batch.
     ///
     /// The first transaction takes every record at its word. Should one fail, nothing of it stays
@@ -46,28 +47,34 @@ impl Mirror {
     /// that fail are left out.
     pub(crate) fn apply(&self, db: &mut Connection, batch: &Batch) -> Result<Applied, Failure> {
         let mut refused = Refused::new();
-        if let Attempt::Landed(applied) = self.attempt(db, batch, &mut refused, false)? {
-            return Ok(applied);
-        }
-        // Statements are prepared anew, so that what the mirror lost since shows there and is not
-        // taken for a fault of the records.
-        db.flush_prepared_statement_cache();
+        let mut careful = false;
         loop {
-            // Each round but the last leaves out one record more.
-            if let Attempt::Landed(applied) = self.attempt(db, batch, &mut refused, true)? {
+            let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mirror = self.mirror(&transaction)?;
+            if let Attempt::Landed(applied) =
+                mirror.attempt(transaction, batch, &mut refused, careful)?
+            {
                 return Ok(applied);
             }
+            if !careful {
+                // Statements are prepared anew, so that what the mirror lost since shows there and
+                // is not taken for a fault of the records.
+                db.flush_prepared_statement_cache();
+            }
+            // Each round but the last leaves out one record more.
+            careful = true;
         }
     }
+}
 
+impl Mirror {
     fn attempt(
         &self,
-        db: &mut Connection,
+        transaction: Transaction<'_>,
         batch: &Batch,
         refused: &mut Refused,
         careful: bool,
     ) -> Result<Attempt, Failure> {
-        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut mark = self.admit(&transaction, batch)?;
         let mut writer = Writer::new(self, &transaction)?;
         let mut outcomes = Vec::with_capacity(batch.deliveries.len());

@@ -4,7 +4,9 @@
 //! a process that dies leaves the whole batch or nothing of it.
 
 mod columns;
+mod connections;
 mod delivery;
+mod generations;
 mod json;
 mod mark;
 mod sink;
@@ -13,5 +15,6 @@ mod statements;
 mod structure;
 mod verify;
 
+pub use generations::SqliteGenerations;
 pub use sink::SqliteSink;
 pub use spec::{Layout, MirrorColumn, MirrorSpec};

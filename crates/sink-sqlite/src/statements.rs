@@ -46,6 +46,13 @@ statements! {
     remove_mark: include_str!("../sql/mark/remove.sql");
     read_mark: include_str!("../sql/mark/read.sql");
     write_mark: include_str!("../sql/mark/write.sql");
+    any_served: include_str!("../sql/served/any.sql");
+    create_served: include_str!("../sql/served/create.sql");
+    read_served: include_str!("../sql/served/read.sql");
+    write_served: include_str!("../sql/served/write.sql");
+    list_generations: include_str!("../sql/generation/list.sql");
+    belongings: include_str!("../sql/generation/belongings.sql");
+    computed_columns: include_str!("../sql/generation/computed.sql");
 }
 
 /// The table that remembers a mirror's deletions.
@@ -56,6 +63,21 @@ pub(crate) fn tombstones_of(table: &str) -> String {
 /// The table that holds a mirror's mark.
 pub(crate) fn mark_of(table: &str) -> String {
     format!("{table}__truekeep_mark")
+}
+
+/// The table that says which generation has the plain name.
+pub(crate) fn served_of(table: &str) -> String {
+    format!("{table}__truekeep_served")
+}
+
+/// The table of a generation that readers do not see.
+pub(crate) fn generation_of(table: &str, generation: impl std::fmt::Display) -> String {
+    format!("{table}__truekeep_g{generation}")
+}
+
+/// A mirror's table and those that go with it.
+pub(crate) fn companions_of(table: &str) -> [String; 3] {
+    [table.to_owned(), tombstones_of(table), mark_of(table)]
 }
 
 /// Placeholders with what stands for them.
@@ -78,6 +100,7 @@ impl Names {
             ("{mirror}", quoted(&spec.table)),
             ("{tombstones}", quoted(&tombstones_of(&spec.table))),
             ("{mark}", quoted(&mark_of(&spec.table))),
+            ("{served}", quoted(&served_of(&spec.table))),
             ("{definitions}", definitions.join(",\n  ")),
             ("{places}", vec!["?"; columns.len()].join(", ")),
             ("{assignments}", assignments.join(", ")),
@@ -102,7 +125,7 @@ impl Names {
 }
 
 /// An identifier that may hold anything but NUL.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

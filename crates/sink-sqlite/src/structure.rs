@@ -5,6 +5,7 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_sqlite::{Failure, Role, classify};
 
+use crate::generations::Placed;
 use crate::mark::StoredMark;
 use crate::spec::{MirrorSpec, OWN_COLUMNS};
 use crate::statements::{Statements, mark_of, tombstones_of};
@@ -25,20 +26,26 @@ enum Found {
     Mirror,
 }
 
-impl Mirror {
+impl Placed {
     /// Makes the tables unless they are there.
-    ///
-    /// Companions of a mirror that was dropped or emptied go with it: its tombstones and its mark
-    /// would say that it holds what it has lost.
     pub(crate) fn prepare(&self, db: &mut Connection) -> Result<(), Failure> {
-        if self.survey(db)? == Found::Mirror {
+        if self.mirror(db)?.survey(db)? == Found::Mirror {
             return Ok(());
         }
-        let sql = &self.sql;
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have made it meanwhile.
-        if self.survey(&transaction)? == Found::Nothing {
-            let mirror = if self.is_there(&transaction)? { "" } else { &sql.create_mirror };
+        // Another process may have made it, or swapped it, meanwhile.
+        self.mirror(&transaction)?.make(&transaction)?;
+        Ok(transaction.commit()?)
+    }
+}
+
+impl Mirror {
+    /// Companions of a mirror that was dropped or emptied go with it: its tombstones and its mark
+    /// would say that it holds what it has lost.
+    fn make(&self, transaction: &Connection) -> Result<(), Failure> {
+        let sql = &self.sql;
+        if self.survey(transaction)? == Found::Nothing {
+            let mirror = if self.is_there(transaction)? { "" } else { &sql.create_mirror };
             for statement in [
                 &sql.remove_tombstones,
                 &sql.remove_mark,
@@ -49,7 +56,7 @@ impl Mirror {
                 transaction.execute_batch(statement).map_err(|error| self.broken(error))?;
             }
         }
-        Ok(transaction.commit()?)
+        Ok(())
     }
 
     /// The mark; none if the mirror was never written, or was dropped or emptied.
@@ -137,7 +144,7 @@ impl Mirror {
         })
     }
 
-    fn is_there(&self, db: &Connection) -> rusqlite::Result<bool> {
+    pub(crate) fn is_there(&self, db: &Connection) -> rusqlite::Result<bool> {
         Ok(self.kinds(db)?.0.is_some())
     }
 

@@ -21,10 +21,9 @@ impl Mirror {
     /// Whether each delivery would leave the mirror as it is, in one snapshot.
     pub(crate) fn verify(
         &self,
-        db: &mut Connection,
+        snapshot: &Connection,
         deliveries: &[Delivery],
     ) -> Result<Vec<bool>, Failure> {
-        let snapshot = db.transaction()?;
         let read = snapshot.prepare_cached(&self.sql.read_record);
         let mut read = read.map_err(|error| self.broken(error))?;
         let mut converter = Converter::new(&self.spec.layout);

@@ -56,8 +56,8 @@ fn batch(number: u64, keys: std::ops::Range<u64>, bytes: usize) -> Batch {
     }
 }
 
-async fn writer(sink: &SqliteSink) -> Database {
-    sink.connections.lock().await.writer.clone()
+async fn writer(sink: &SqliteSink) -> truekeep_sqlite::Database {
+    sink.file.unchanged("look").await.expect("there").writer
 }
 
 async fn number(sink: &SqliteSink) -> u64 {

@@ -35,7 +35,9 @@ fn every_statement_can_be_prepared() {
             spec.check().expect("it can be made");
             let sql = Statements::of(&spec);
             let db = Connection::open_in_memory().expect("opened");
-            for create in [&sql.create_mirror, &sql.create_tombstones, &sql.create_mark] {
+            for create in
+                [&sql.create_mirror, &sql.create_tombstones, &sql.create_mark, &sql.create_served]
+            {
                 db.execute_batch(create).expect(create);
             }
             for (name, statement) in sql.all() {

@@ -1,0 +1,1 @@
+SELECT generation, swap FROM {served} WHERE id = 1
