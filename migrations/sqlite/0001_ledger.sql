@@ -10,13 +10,24 @@ CREATE TABLE ledger (
 ) STRICT;
 INSERT INTO ledger (one, id) VALUES (1, lower(hex(randomblob(16))));
 
+-- One row per name. That of a pipeline that was removed stays, so that a new life of the name is
+-- given no rules number and no fence that were given before.
 CREATE TABLE pipeline (
     name TEXT NOT NULL PRIMARY KEY,
     incarnation TEXT NOT NULL,
-    -- The number of the rules in force.
+    state TEXT NOT NULL CHECK (state IN ('working', 'paused', 'removing', 'removed')),
+    -- Counts what operators decided.
+    revision INTEGER NOT NULL,
+    -- The number of the rules in force, or of those of the last life; it only grows.
     rules INTEGER NOT NULL,
-    -- The greatest fence that was given; it only grows, so that a fence is never given twice.
-    fence INTEGER NOT NULL
+    -- The greatest fence that was given; it only grows.
+    fence INTEGER NOT NULL,
+    -- Of a removal: whether the sink is emptied, and from when on nothing of former holders can
+    -- arrive.
+    purge INTEGER NOT NULL,
+    quiet_at INTEGER CHECK ((state = 'removing') = (quiet_at IS NOT NULL)),
+    -- The newest version that the feed had when it was removed.
+    newest INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Every set of rules a pipeline has had: an old generation is followed by its own.
@@ -102,9 +113,10 @@ CREATE TABLE item (
 -- Counts by state, the next due time and the order of claims, all without the rows.
 CREATE INDEX item_due ON item (scope, state, due_at, key, changed_at);
 
+-- What happened. It outlives a pipeline.
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,
-    scope TEXT NOT NULL REFERENCES certificate (scope),
+    scope TEXT NOT NULL,
     at INTEGER NOT NULL,
     code TEXT NOT NULL,
     text TEXT NOT NULL

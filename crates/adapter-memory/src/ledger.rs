@@ -7,6 +7,7 @@ mod archive;
 mod commits;
 mod items;
 mod leases;
+mod operations;
 mod state;
 
 use std::fmt;
@@ -115,12 +116,12 @@ impl Ledger for MemoryLedger {
     }
 
     async fn pipeline(&self, name: &PipelineName) -> Result<Option<PipelineRecord>, PortError> {
-        Ok(self.locked().pipeline(name))
+        Ok(self.locked().pipeline(name).cloned())
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<Announced, PortError> {
         let (mut state, now) = self.transaction();
-        Ok(state.announce(announcement, now))
+        state.announce(announcement, now)
     }
 
     async fn open_run(&self, new: &NewRun) -> Result<Opened, PortError> {
@@ -133,7 +134,7 @@ impl Ledger for MemoryLedger {
         scope: &ScopeId,
         procedure: ProcedureKind,
     ) -> Result<Option<Run>, PortError> {
-        Ok(self.locked().open(scope, procedure).map(state::RunRecord::run))
+        Ok(self.locked().newest(scope, procedure).map(state::RunRecord::run))
     }
 
     async fn commit(&self, commit: &Commit) -> Result<Committed, PortError> {

@@ -60,6 +60,10 @@ pub enum Command {
     /// Lists, shows or retries records that were set aside.
     #[command(subcommand)]
     Parked(Parked),
+    /// Ends work on pipelines until they are resumed; certificates and progress stay.
+    Pause(Steer),
+    /// Lets paused pipelines go on from where they were.
+    Resume(Steer),
     /// Says whether sinks are complete: exit code 0 if they are, 4 if not.
     Coverage(Coverage),
     /// Waits until sinks are complete.
@@ -172,6 +176,27 @@ pub struct Reconcile {
     /// Compares documents too, not only versions.
     #[arg(long)]
     pub deep: bool,
+}
+
+/// `pause` and `resume`.
+#[derive(Debug, Args)]
+pub struct Steer {
+    /// Which pipelines.
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub pipelines: Vec<String>,
+    /// All pipelines of the configuration.
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub reason: Reason,
+}
+
+/// Why an operator decides.
+#[derive(Debug, Args)]
+pub struct Reason {
+    /// Why, for the history.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 /// `history`.

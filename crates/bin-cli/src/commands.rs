@@ -13,4 +13,5 @@ pub mod migrate;
 pub mod parked;
 pub mod reconcile;
 pub mod status;
+pub mod steer;
 pub mod wait;

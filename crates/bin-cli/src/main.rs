@@ -16,6 +16,7 @@ use session::Session;
 use truekeep::codes::Exit;
 use truekeep::trouble::TroubleReport;
 use truekeep::{Config, Trouble};
+use truekeep_core::ports::Steering;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -91,6 +92,8 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Diff(diff) => commands::diff::diff(session, diff).await,
         Command::Reconcile(wanted) => commands::reconcile::reconcile(session, wanted).await,
         Command::Parked(parked) => commands::parked::parked(session, parked).await,
+        Command::Pause(wanted) => commands::steer::steer(session, wanted, Steering::Pause).await,
+        Command::Resume(wanted) => commands::steer::steer(session, wanted, Steering::Resume).await,
         Command::Coverage(coverage) => commands::coverage::coverage(session, coverage).await,
         Command::History(wanted) => commands::history::history(session, wanted).await,
         Command::Wait(wait) => commands::wait::wait(session, wait).await,

@@ -12,6 +12,7 @@ use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::Purpose;
 use truekeep::worker::Workshop;
+use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_engine::{Ending, Report, Stopper};
 
@@ -126,8 +127,10 @@ async fn answer(
     session.out.show(&ended, |ended| {
         let line = |ended: &PipelineEnded| {
             let code = ended.code.as_deref()?;
-            let text = ended.text.as_deref().unwrap_or_default();
-            let hint = truekeep::trouble::remedy(&truekeep_core::code::Code::from_outside(code));
+            let known = Code::from_outside(code);
+            let meaning = known.entry().map_or("", |entry| entry.meaning);
+            let text = ended.text.as_deref().filter(|text| !text.is_empty()).unwrap_or(meaning);
+            let hint = truekeep::trouble::remedy(&known);
             let name = &ended.pipeline;
             Some(format!("{name}: {code} {text}\n  hint: {hint} (`truekeep explain {code}`)\n"))
         };

@@ -22,6 +22,8 @@ pub enum Condition {
     Working,
     /// Another worker has the lease.
     Waiting,
+    /// An operator has paused it.
+    Paused,
     /// Something failed and is tried again.
     Troubled(Ailment),
     /// Nothing goes on without an operator.
@@ -68,7 +70,9 @@ impl Facts {
     pub fn ailment(&self) -> Option<&Ailment> {
         match &self.condition {
             Condition::Troubled(ailment) | Condition::Halted(ailment) => Some(ailment),
-            Condition::Seeking | Condition::Working | Condition::Waiting => None,
+            Condition::Seeking | Condition::Working | Condition::Waiting | Condition::Paused => {
+                None
+            }
         }
     }
 
@@ -108,6 +112,9 @@ impl Facts {
                 self.condition = Condition::Halted(ailment);
                 // Nobody reads the feed meanwhile.
                 self.behind = None;
+            }
+            Happening::Inactive(code) if *code == Code::PIPELINE_PAUSED => {
+                self.let_go(Condition::Paused);
             }
             Happening::Inactive(code) => {
                 let ailment = Ailment { code: code.clone(), text: String::new() };
@@ -177,6 +184,9 @@ fn log(scope: &ScopeId, what: &Happening, changed: bool) {
         }
         Happening::Halted { code, text } if changed => {
             tracing::error!(%scope, %code, error = text, hint = remedy(code), "halted");
+        }
+        Happening::Inactive(code) if changed && *code == Code::PIPELINE_PAUSED => {
+            tracing::info!(%scope, "paused by an operator");
         }
         Happening::Inactive(code) if changed => {
             tracing::error!(%scope, %code, hint = remedy(code), "not worked on");

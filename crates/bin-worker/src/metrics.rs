@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use truekeep::status::Known;
 use truekeep_core::certificate::State;
+use truekeep_core::code::Code;
 
 use crate::status::Seen;
 
@@ -34,6 +35,7 @@ struct Families {
     parked: Numbers,
     unsettled: Numbers,
     lease_held: Numbers,
+    paused: Numbers,
     ready: Numbers,
     delivered: Counts,
     failed: Counts,
@@ -92,6 +94,8 @@ impl Families {
         self.parked.get_or_create(labels).set(count(|certificate| certificate.parked));
         self.unsettled.get_or_create(labels).set(count(|certificate| certificate.unsettled));
         self.lease_held.get_or_create(labels).set(u64::from(seen.ours()));
+        let paused = known.closed() == Some(Code::PIPELINE_PAUSED);
+        self.paused.get_or_create(labels).set(u64::from(paused));
     }
 
     fn register(self, registry: &mut Registry) {
@@ -105,6 +109,7 @@ impl Families {
         registry.register("parked", "Records that need an operator", self.parked);
         registry.register("unsettled", "Records that are tried again", self.unsettled);
         registry.register("lease_held", "1 while this process has the lease", self.lease_held);
+        registry.register("paused", "1 while an operator has paused it", self.paused);
         registry.register("ready", "1 while a living worker works on it", self.ready);
         let text = "Records sent by this process";
         registry.register("delivered", text, self.delivered);

@@ -29,12 +29,22 @@ pub fn unready(
         Condition::Troubled(ailment) if ailment.code == Code::RULES_CHANGED => {
             return Some(ailment.clone());
         }
-        Condition::Troubled(_) | Condition::Seeking | Condition::Working | Condition::Waiting => {}
+        Condition::Troubled(_)
+        | Condition::Seeking
+        | Condition::Working
+        | Condition::Waiting
+        | Condition::Paused => {}
     }
     let known = match known {
         Ok(known) => known,
         Err(error) => return Some(Ailment { code: error.code.clone(), text: error.chain() }),
     };
+    match known.closed() {
+        // Nobody is to work on it.
+        Some(code) if code == Code::PIPELINE_PAUSED => return None,
+        Some(code) => return Some(Ailment { code, text: String::new() }),
+        None => {}
+    }
     if let Some(Phase::Halted(halted)) = &known.phase {
         let health = known.run.as_ref().map(|run| run.health.text.clone());
         return Some(Ailment { code: halted.code.clone(), text: health.unwrap_or_default() });

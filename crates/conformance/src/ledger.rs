@@ -2,8 +2,8 @@
 //!
 //! Each rule takes an empty ledger and panics where the rule is broken.
 //! [`ledger_rules!`](crate::ledger_rules) makes a test of each. What is proven: rules 1 to 7, 9, 11,
-//! 12, 15, 17 to 19, 27, 28, 42, 57, 62, 63, 83, 84, 93, 95 and 98 to 106 as far as a ledger keeps
-//! them, and the invariants L1, L2, L3, G1, C2, C3 and C4.
+//! 12, 15, 17 to 19, 27, 28, 42, 43, 57, 62 to 64, 83, 84, 93, 95, 98 to 107, 109, 110 and 126 as far
+//! as a ledger keeps them, and the invariants L1, L2, L3, G1, C2, C3 and C4.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
     Acquired, Announced, Announcement, Archive, Commit, Committed, Item, ItemKind, Items, Leases,
-    Ledger, LedgerWrite, NewItem, NewRun, Opened, ProcedureKind, Run, RunHealth, RunState, Settle,
+    Ledger, LedgerWrite, NewItem, NewRun, Opened, Operations, PipelineRecord, ProcedureKind, Run,
+    RunHealth, RunState, Settle,
 };
 use truekeep_core::{
     CommitToken, Fingerprint, HolderId, Incarnation, Key, LeaseToken, Moment, PipelineName,
@@ -26,6 +27,8 @@ mod certificates;
 mod commits;
 mod items;
 mod leases;
+mod operations;
+mod removal;
 mod runs;
 mod wishes;
 
@@ -33,6 +36,8 @@ pub use certificates::*;
 pub use commits::*;
 pub use items::*;
 pub use leases::*;
+pub use operations::*;
+pub use removal::*;
 pub use runs::*;
 pub use wishes::*;
 
@@ -46,6 +51,8 @@ pub trait LedgerUnderTest: Debug + Send + Sync {
     fn items(&self) -> Arc<dyn Items>;
     /// Its certificates and history.
     fn archive(&self) -> Arc<dyn Archive>;
+    /// What operators decide about it.
+    fn operations(&self) -> Arc<dyn Operations>;
     /// Moves its clock on.
     fn advance(&self, by: Duration);
     /// Moves its clock back.
@@ -110,6 +117,23 @@ macro_rules! ledger_rules {
             what_broke_is_stale_at_its_last_moment
             history_is_newest_first_and_pruned
             the_pulse_says_what_an_idle_scope_needs
+            nobody_takes_the_lease_of_a_paused_pipeline
+            a_pause_leaves_everything_as_it_is
+            of_two_who_decide_at_once_one_wins
+            a_repeated_decision_changes_nothing
+            a_cancelled_run_ends_and_another_may_begin
+            what_follows_is_not_cancelled
+            a_discarded_item_stays_parked_and_is_told_apart
+            only_the_parked_item_that_was_seen_is_discarded
+            newer_data_takes_a_discarded_items_place
+            everything_is_refused_to_a_pipeline_that_is_being_removed
+            a_removal_is_quiet_once_nothing_can_arrive
+            a_repeated_removal_only_learns
+            a_removed_pipeline_goes_in_parts_and_frees_its_name
+            a_new_life_begins_above_the_old_one
+            an_old_life_has_no_effect_on_a_new_one
+            only_an_operator_gives_a_removed_name_a_new_life
+            rules_begin_above_what_the_target_held
         }
     };
     (@each $make:expr; $($rule:ident)*) => {
@@ -153,6 +177,8 @@ fn announcement(replaces: Option<u64>, text: &str) -> Announcement {
         fingerprint: Fingerprint::parse(&format!("hash-{text}")).expect("a token"),
         text: text.to_owned(),
         replaces: replaces.map(RulesNumber::new),
+        above: RulesNumber::default(),
+        anew: false,
     }
 }
 
@@ -201,12 +227,24 @@ async fn acquired(ledger: &dyn LedgerUnderTest, name: &str) -> (Lease, bool) {
     match answer.expect("an answer") {
         Acquired::Ours { lease, after_crash } => (lease, after_crash),
         Acquired::Held { by, until } => panic!("held by {by} until {until}"),
+        Acquired::Closed(code) => panic!("closed: {code}"),
     }
+}
+
+async fn record(ledger: &dyn LedgerUnderTest) -> PipelineRecord {
+    let record = ledger.ledger().pipeline(&pipeline()).await.expect("an answer");
+    record.expect("the pipeline is known")
+}
+
+/// The codes of the history, newest first.
+async fn told(ledger: &dyn LedgerUnderTest) -> Vec<(Code, String)> {
+    let events = ledger.archive().history(&scope(), 100).await.expect("an answer");
+    events.into_iter().map(|(_, event)| (event.code, event.text)).collect()
 }
 
 async fn run(ledger: &dyn LedgerUnderTest) -> Run {
     let run = ledger.ledger().load(&scope(), ProcedureKind::Follow).await.expect("an answer");
-    run.expect("there is an open run")
+    run.expect("there is a run")
 }
 
 async fn certificate(ledger: &dyn LedgerUnderTest) -> Certificate {

@@ -75,6 +75,10 @@ macro_rules! codes {
 }
 
 codes! {
+    CANCELLED:
+        "An operator ended a reconcile before it had ended by itself.",
+        "`truekeep cancel`, or a `truekeep reconcile --confirm` that took its place.",
+        "If the certificate is stale for it, run `truekeep reconcile`: what it had not come to may still differ.";
     CAPTURE_CHANGED:
         "The triggers that record changes are not the ones that were installed, so changes may have been missed.",
         "A table was rebuilt, renamed or replaced (many migration tools do so), or a trigger was dropped.",
@@ -91,6 +95,10 @@ codes! {
         "The configuration cannot be used.",
         "A key is unknown, missing or has a value it cannot have.",
         "Mend the line that the message names; `truekeep init --example` shows every key.";
+    DISCARDED:
+        "An operator has given up the delivery of this record.",
+        "`truekeep parked discard`; the reason holds who did it and what was wrong.",
+        "Nothing: the certificate stays partial until the record changes or is repaired. `truekeep parked retry` tries it after all.";
     DOCUMENT_TOO_LARGE:
         "A record's document is larger than `document_max`.",
         "The record holds a large text or blob.",
@@ -159,6 +167,22 @@ codes! {
         "No worker works on this pipeline.",
         "The worker is only starting, hangs in a database or a sink, or is cut off from the ledger.",
         "Wait for one lease; if it stays, look at the worker's log and start the worker again.";
+    OUTPACED:
+        "Somebody else decided about this pipeline at the same time, and came first.",
+        "Two operators, or two scripts, act on one pipeline.",
+        "Look at `truekeep status` and `truekeep history`, and decide again.";
+    PIPELINE_PAUSED:
+        "An operator has paused this pipeline: nobody works on it.",
+        "`truekeep pause`; `truekeep history` says who did it and why.",
+        "Run `truekeep resume` when it is to go on: it goes on from where it was.";
+    PIPELINE_REMOVED:
+        "This pipeline is being removed, or was removed.",
+        "`truekeep remove`; `truekeep history` says who did it and why.",
+        "If the removal stopped on its way, run `truekeep remove` again: it goes on. Then take the pipeline out of the configuration; to have it again, run `truekeep apply`.";
+    PIPELINE_RESUMED:
+        "An operator has resumed this pipeline.",
+        "`truekeep resume`.",
+        "Nothing: a worker goes on from where it was.";
     PIPELINE_UNKNOWN:
         "The ledger does not know this pipeline.",
         "Its rules were never put in force in this ledger, or the name is misspelt.",

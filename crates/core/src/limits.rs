@@ -50,6 +50,10 @@ pub const POLL_EVERY: Duration = Duration::from_millis(50);
 /// How often an idle scope reads its ledger row and the feed whatever the counter says: a lost
 /// wake-up costs no more.
 pub const IDLE_EVERY: Duration = Duration::from_secs(1);
+/// How long a request may be under way after whoever sent it has stopped: longer than any wait for
+/// a lock, and than the transaction that follows. A removal waits this long before it trusts what
+/// it sees.
+pub const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// How long a turn may take before its scope is left out of the renewal, so that another worker
 /// can take over from a hung sink.
 pub const TURN_MAX: Duration = Duration::from_secs(300);

@@ -44,7 +44,8 @@ impl Standing {
     }
 }
 
-/// Puts rules in force after those of `record`.
+/// Puts rules in force after those of `record`. `anew` is an operator's wish: only then a name whose
+/// pipeline was removed gets a new life.
 ///
 /// # Errors
 /// The ledger's; `LEASE_HELD`-like trouble does not arise, as announcing needs no lease. Class
@@ -55,6 +56,7 @@ pub async fn announce(
     name: &PipelineName,
     rules: &Rules,
     record: Option<&PipelineRecord>,
+    anew: bool,
 ) -> Result<PipelineRecord, PortError> {
     let announcement = Announcement {
         pipeline: name.clone(),
@@ -62,6 +64,8 @@ pub async fn announce(
         fingerprint: rules.fingerprint.clone(),
         text: rules.text.clone(),
         replaces: record.map(|record| record.rules.number),
+        above: RulesNumber::default(),
+        anew,
     };
     match ledger.announce(&announcement).await? {
         Announced::InForce(record) => Ok(record),
@@ -89,7 +93,7 @@ pub async fn first_start(
 ) -> Result<PipelineRecord, PortError> {
     let record = ledger.pipeline(name).await?;
     match (Standing::of(rules, record.as_ref()), record) {
-        (Standing::New, _) => announce(ledger, entropy, name, rules, None).await,
+        (Standing::New, _) => announce(ledger, entropy, name, rules, None, false).await,
         (Standing::InForce { .. }, Some(record)) => Ok(record),
         (Standing::InForce { .. } | Standing::Changed { .. }, _) => {
             let detail = format!("the rules of `{name}` are not those in force");

@@ -68,6 +68,9 @@ impl Exit {
             (Code::RULES_CHANGED, Exit::Config),
             (Code::PIPELINE_UNKNOWN, Exit::Config),
             (Code::SINK_UNVERIFIABLE, Exit::Config),
+            (Code::PIPELINE_REMOVED, Exit::Config),
+            // Nothing is wrong, but what was asked for does not come.
+            (Code::PIPELINE_PAUSED, Exit::Incomplete),
             (Code::GUARD_REFUSED, Exit::GuardRefused),
             (Code::LEASE_HELD, Exit::LeaseHeld),
             // Whoever holds a lock or a disk may let go, but this command is over.

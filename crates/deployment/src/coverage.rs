@@ -42,6 +42,8 @@ pub struct Covered {
     pub complete: bool,
     /// `unknown`, or a certificate's state.
     pub state: &'static str,
+    /// Whether an operator has paused it: then nothing after the moment is on its way.
+    pub paused: bool,
     /// Why it is not complete.
     pub code: Option<String>,
     /// The moment that is vouched for.
@@ -111,6 +113,7 @@ pub fn judge(known: &Known, wanted: &Wanted, freshness: Freshness) -> (Covered, 
         pipeline: known.scope.pipeline().to_string(),
         complete: reason.is_empty(),
         state: word(state),
+        paused: known.closed() == Some(Code::PIPELINE_PAUSED),
         code: certificate.and_then(|c| c.code.as_ref()).map(Code::to_string),
         moment: known.moment().map(Moment::to_string),
         rules: certificate.map(|certificate| certificate.rules.get()),

@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod diff;
 pub mod entropy;
 pub mod init;
+pub mod operator;
 pub mod reconcile;
 pub mod rules;
 pub mod status;

@@ -10,13 +10,14 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::follow::{Command, Follow, Phase, SourceWentBack, Terms};
 use truekeep_core::lease::{self, Lease};
 use truekeep_core::ports::{
-    Archive, Consumer, Items, Leases, Ledger, PipelineRecord, ProcedureKind, Run,
+    Archive, Consumer, Items, Leases, Ledger, Operations, PipelineRecord, PipelineState,
+    ProcedureKind, Run,
 };
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{LedgerId, Moment, PipelineName, Place, ScopeId, Timestamp, limits};
 
-/// The four ports of one ledger.
+/// The ports of one ledger.
 #[derive(Debug, Clone)]
 pub struct LedgerPorts {
     /// Runs, rules and checkpoints.
@@ -27,16 +28,19 @@ pub struct LedgerPorts {
     pub items: Arc<dyn Items>,
     /// What readers ask for.
     pub archive: Arc<dyn Archive>,
+    /// What operators decide.
+    pub operations: Arc<dyn Operations>,
 }
 
 impl LedgerPorts {
-    /// The ports of something that is all four.
-    pub fn of<L: Ledger + Leases + Items + Archive + 'static>(ledger: L) -> Self {
+    /// The ports of something that is all of them.
+    pub fn of<L: Ledger + Leases + Items + Archive + Operations + 'static>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
         Self {
             leases: Arc::clone(&ledger) as Arc<dyn Leases>,
             items: Arc::clone(&ledger) as Arc<dyn Items>,
             archive: Arc::clone(&ledger) as Arc<dyn Archive>,
+            operations: Arc::clone(&ledger) as Arc<dyn Operations>,
             ledger,
         }
     }
@@ -91,6 +95,26 @@ impl Known {
         Some(if old { State::Stale } else { certificate.state })
     }
 
+    /// Whether it is worked on, paused or being removed, in a word; `unknown` if the ledger does not
+    /// know it.
+    pub fn standing(&self) -> &'static str {
+        match self.record.as_ref().map(|record| record.state) {
+            None => "unknown",
+            Some(PipelineState::Working) => "working",
+            Some(PipelineState::Paused) => "paused",
+            Some(PipelineState::Removing(_)) => "removing",
+        }
+    }
+
+    /// Why nobody may work on it, if an operator has decided so.
+    pub fn closed(&self) -> Option<Code> {
+        match self.record.as_ref()?.state {
+            PipelineState::Working => None,
+            PipelineState::Paused => Some(Code::PIPELINE_PAUSED),
+            PipelineState::Removing(_) => Some(Code::PIPELINE_REMOVED),
+        }
+    }
+
     /// The moment that the certificate vouches for.
     pub fn moment(&self) -> Option<&Moment> {
         self.certificate.as_ref().and_then(|certificate| certificate.moment.as_ref())
@@ -130,6 +154,8 @@ pub struct PipelineStatus {
     pub pipeline: String,
     /// `unknown`, or a certificate's state.
     pub state: &'static str,
+    /// `working`, `paused`, `removing` or `unknown`.
+    pub standing: &'static str,
     /// Why it is not complete.
     pub code: Option<String>,
     /// The moment that is vouched for.
@@ -196,6 +222,7 @@ impl PipelineStatus {
         Self {
             pipeline: known.scope.pipeline().to_string(),
             state: word(known.state()),
+            standing: known.standing(),
             code: of_certificate.or(halted).map(Code::to_string),
             moment: known.moment().map(Moment::to_string),
             changed_at: certificate.map(|certificate| certificate.changed_at.to_string()),
@@ -229,6 +256,11 @@ pub fn due(known: &Known, page_rows: u32) -> String {
     else {
         return "nothing: no worker has begun".to_owned();
     };
+    match record.state {
+        PipelineState::Working => {}
+        PipelineState::Paused => return "nothing: an operator has paused it".to_owned(),
+        PipelineState::Removing(_) => return "nothing: it is being removed".to_owned(),
+    }
     let terms = Terms {
         rules: record.rules.number,
         consumer,

@@ -9,9 +9,10 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::follow::Phase;
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Acquired, Announced, Announcement, Consumer, NewRun, Opened, PipelineRecord, ProcedureKind, Run,
+    Acquired, Announced, Announcement, Consumer, NewRun, Opened, PipelineRecord, PipelineState,
+    ProcedureKind, Run,
 };
-use truekeep_core::{LeaseToken, LedgerId};
+use truekeep_core::{LeaseToken, LedgerId, RulesNumber};
 
 use crate::commit::from_json;
 use crate::keeper::Grip;
@@ -29,9 +30,9 @@ impl Runner {
     }
 
     async fn try_acquire(&mut self) -> Result<Turn, PortError> {
-        let Some(record) = self.rules_in_force().await? else {
-            self.happened(&Happening::Inactive(Code::RULES_CHANGED));
-            return Ok(Turn::Inactive(Code::RULES_CHANGED));
+        let record = match self.workable().await? {
+            Ok(record) => record,
+            Err(code) => return Ok(self.inactive(code)),
         };
         let ledger = self.ports.ledger.identity().await?;
         let (token, asked_at) = self.asking();
@@ -46,6 +47,7 @@ impl Runner {
                 self.happened(&Happening::HeldBy(by.clone(), until));
                 return Ok(Turn::HeldBy(by, until, left));
             }
+            Acquired::Closed(code) => return Ok(self.inactive(code)),
         };
         self.asked = None;
         let grip = self.keeper.keep(token.clone(), asked_at);
@@ -111,27 +113,50 @@ impl Runner {
         })
     }
 
-    /// The rules in force, if they are this worker's. A pipeline that the ledger does not know is
-    /// announced: the very first start puts its own rules in force.
-    pub(crate) async fn rules_in_force(&self) -> Result<Option<PipelineRecord>, PortError> {
+    /// The pipeline, if it may be worked on and by this worker, else why not. One that the ledger
+    /// does not know is announced: the very first start puts its own rules in force.
+    pub(crate) async fn workable(&self) -> Result<Result<PipelineRecord, Code>, PortError> {
         let name = self.pipeline.scope.pipeline();
         let record = match self.ports.ledger.pipeline(name).await? {
-            Some(record) => Some(record),
-            None => {
-                let first = Announcement {
-                    pipeline: name.clone(),
-                    incarnation: self.ports.entropy.incarnation(),
-                    fingerprint: self.pipeline.fingerprint.clone(),
-                    text: self.pipeline.rules.clone(),
-                    replaces: None,
-                };
-                match self.ports.ledger.announce(&first).await? {
-                    Announced::InForce(record) => Some(record),
-                    Announced::Outpaced(record) => record,
-                }
-            }
+            Some(record) => record,
+            None => match self.announce_first().await {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ok(Err(Code::RULES_CHANGED)),
+                Err(error) if error.code == Code::PIPELINE_REMOVED => return Ok(Err(error.code)),
+                Err(error) => return Err(error),
+            },
         };
-        Ok(record.filter(|record| record.rules.fingerprint == self.pipeline.fingerprint))
+        Ok(match record.state {
+            PipelineState::Paused => Err(Code::PIPELINE_PAUSED),
+            PipelineState::Removing(_) => Err(Code::PIPELINE_REMOVED),
+            PipelineState::Working if record.rules.fingerprint != self.pipeline.fingerprint => {
+                Err(Code::RULES_CHANGED)
+            }
+            PipelineState::Working => Ok(record),
+        })
+    }
+
+    async fn announce_first(&self) -> Result<Option<PipelineRecord>, PortError> {
+        let first = Announcement {
+            pipeline: self.pipeline.scope.pipeline().clone(),
+            incarnation: self.ports.entropy.incarnation(),
+            fingerprint: self.pipeline.fingerprint.clone(),
+            text: self.pipeline.rules.clone(),
+            replaces: None,
+            above: RulesNumber::default(),
+            anew: false,
+        };
+        Ok(match self.ports.ledger.announce(&first).await? {
+            Announced::InForce(record) => Some(record),
+            Announced::Outpaced(record) => record,
+        })
+    }
+
+    /// Nobody may work on the scope, or not under this configuration.
+    fn inactive(&mut self, code: Code) -> Turn {
+        self.asked = None;
+        self.happened(&Happening::Inactive(code.clone()));
+        Turn::Inactive(code)
     }
 
     async fn open_run(&self) -> Result<Run, PortError> {

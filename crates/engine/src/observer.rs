@@ -47,7 +47,7 @@ pub enum Happening {
         /// The text with its causes.
         text: String,
     },
-    /// The scope cannot be worked on with this configuration.
+    /// Nobody may work on the scope, or not with this configuration.
     Inactive(Code),
 }
 

@@ -177,6 +177,10 @@ impl Runner {
             self.happened(&Happening::Lost);
             self.release(&token).await;
         }
+        if let Turn::Inactive(code) = &turn {
+            self.give_back().await;
+            self.happened(&Happening::Inactive(code.clone()));
+        }
         turn
     }
 
@@ -229,13 +233,48 @@ impl Runner {
             Turn::Inactive(_) => self.settings.idle_every,
             Turn::HeldBy(_, _, left) => (*left).min(self.settings.idle_every),
             Turn::NotDue => return self.wait_for_change(stop).await,
-            Turn::Halted(_, _, left) => (*left).min(self.settings.idle_every),
-            Turn::Retry { again_in, .. } => *again_in,
+            // Whoever has the lease looks meanwhile what an operator wants.
+            Turn::Halted(_, _, left) if self.held.is_some() => {
+                (*left).min(self.settings.idle_every)
+            }
+            Turn::Halted(_, _, left) => *left,
+            Turn::Retry { again_in, .. } => return self.wait_for_next_try(*again_in, stop).await,
         };
+        self.wait_or_stop(length, stop).await;
+    }
+
+    /// Whether it waited to the end.
+    async fn wait_or_stop(&self, length: Duration, stop: &Stop) -> bool {
         tokio::select! {
-            () = stop.wait() => {}
-            () = self.lease_lost() => {}
-            () = self.ports.clock.sleep(length) => {}
+            () = stop.wait() => false,
+            () = self.lease_lost() => false,
+            () = self.ports.clock.sleep(length) => true,
+        }
+    }
+
+    /// A next try may be minutes away; an operator is not kept waiting for it.
+    async fn wait_for_next_try(&self, length: Duration, stop: &Stop) {
+        let began = self.ports.clock.monotonic();
+        loop {
+            let waited = self.ports.clock.monotonic().saturating_sub(began);
+            let left = length.saturating_sub(waited).min(self.settings.idle_every);
+            let over = left.is_zero() || !self.wait_or_stop(left, stop).await;
+            if over || self.wanted().await {
+                return;
+            }
+        }
+    }
+
+    /// Whether an operator wants something of a scope that waits. A ledger in trouble says nothing.
+    async fn wanted(&self) -> bool {
+        let Some(held) = &self.held else { return false };
+        match self.ports.ledger.pulse(&held.scope, held.procedure).await {
+            Ok(Some(pulse)) => {
+                let same = (pulse.run_version, pulse.rules) == (held.version, held.terms.rules);
+                pulse.paused || !same
+            }
+            Ok(None) => true,
+            Err(_) => false,
         }
     }
 

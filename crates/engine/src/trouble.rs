@@ -27,6 +27,11 @@ impl Runner {
         let policy = &self.settings.trouble;
         let scope = &self.pipeline.scope;
         tracing::warn!(%scope, %code, class = ?error.class, error = text, "trouble");
+        if [Code::PIPELINE_UNKNOWN, Code::PIPELINE_REMOVED].contains(&code) {
+            // There is nothing left to write it down in.
+            self.held = None;
+            return Turn::ClaimLost;
+        }
         let decision = decide(error.class, policy, self.failures, draw, error.retry_after);
         let again_in = match decision {
             Decision::Halt => return self.halt(code, text).await,

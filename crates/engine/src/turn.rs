@@ -20,7 +20,7 @@ use crate::scope::{Held, Runner};
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// The configuration cannot be worked under.
+    /// Nobody may work on it, or not under this configuration.
     Inactive(Code),
     /// Somebody else has the lease: who, until when, and how long that is.
     HeldBy(HolderId, Timestamp, Duration),
@@ -73,14 +73,15 @@ impl Runner {
             // What a first look changes, or does not, is nothing to wait for.
             return Ok(if turn == Turn::NotDue { Turn::Advanced } else { turn });
         }
+        // What an operator wants is looked for whether anything is due or not.
+        if let Some(turn) = self.refresh(held).await? {
+            return Ok(turn);
+        }
         let now = held.now(self.ports.clock.as_ref());
         let command = match Follow::due(&held.terms, &held.phase, now) {
             Due::Now(command) => command,
             Due::At(at) => return Ok(self.not_yet(held, at.since(now))),
         };
-        if let Some(turn) = self.refresh(held, now).await? {
-            return Ok(turn);
-        }
         let began = self.ports.clock.monotonic();
         let performed = self.perform(held, command.clone()).await?;
         let took = self.ports.clock.monotonic().saturating_sub(began);
@@ -112,17 +113,18 @@ impl Runner {
         }
     }
 
-    /// Looks now and then whether an operator changed the run or the rules.
-    async fn refresh(
-        &mut self,
-        held: &mut Held,
-        now: Timestamp,
-    ) -> Result<Option<Turn>, PortError> {
+    /// Looks now and then whether an operator paused or removed the pipeline, or changed the run or
+    /// the rules.
+    async fn refresh(&mut self, held: &mut Held) -> Result<Option<Turn>, PortError> {
         let (then, _) = held.said;
+        let now = held.now(self.ports.clock.as_ref());
         if now.since(then) < self.settings.idle_every {
             return Ok(None);
         }
         let Some(pulse) = self.look(held).await? else { return Ok(Some(Turn::ClaimLost)) };
+        if pulse.paused {
+            return Ok(Some(Turn::Inactive(Code::PIPELINE_PAUSED)));
+        }
         if pulse.rules != held.terms.rules {
             return self.reload(held, Lost::Rules).await.map(Some);
         }
@@ -190,9 +192,9 @@ impl Runner {
         match lost {
             Lost::Lease | Lost::Fence | Lost::Run => return Ok(Turn::ClaimLost),
             Lost::RunVersion => {}
-            Lost::Rules => match self.rules_in_force().await? {
-                Some(record) => held.terms.rules = record.rules.number,
-                None => return Ok(Turn::ClaimLost),
+            Lost::Rules => match self.workable().await? {
+                Ok(record) => held.terms.rules = record.rules.number,
+                Err(_) => return Ok(Turn::ClaimLost),
             },
         }
         let run = self.ports.ledger.load(&held.scope, held.procedure).await?;

@@ -16,7 +16,7 @@ impl Archive for MemoryLedger {
 
     async fn pipelines(&self) -> Result<Vec<PipelineRecord>, PortError> {
         let state = self.locked();
-        Ok(state.pipelines.keys().filter_map(|name| state.pipeline(name)).collect())
+        Ok(state.names.values().filter_map(|name| name.life.clone()).collect())
     }
 
     async fn history(
@@ -26,7 +26,6 @@ impl Archive for MemoryLedger {
     ) -> Result<Vec<(Timestamp, Event)>, PortError> {
         let limit = limits::rows("read the history", limit)?;
         let state = self.locked();
-        let Some(scope) = state.scopes.get(scope) else { return Ok(Vec::new()) };
-        Ok(scope.events.iter().rev().take(limit as usize).cloned().collect())
+        Ok(state.history.of(scope).iter().rev().take(limit as usize).cloned().collect())
     }
 }

@@ -5,7 +5,7 @@
 use truekeep_core::certificate::judge;
 use truekeep_core::failure::PortError;
 use truekeep_core::guard::Lost;
-use truekeep_core::ports::{Commit, Committed, Event, Item, ItemState, LedgerWrite, NewItem};
+use truekeep_core::ports::{Commit, Committed, Item, ItemState, LedgerWrite, NewItem};
 use truekeep_core::{RulesNumber, ScopeId, Timestamp, limits};
 
 use super::state::{ItemRecord, LedgerState, Scope};
@@ -33,7 +33,8 @@ impl LedgerState {
             return Ok(Committed::Lost(lost));
         }
         let index = found.map(|(_, index)| index);
-        let (Some(scope), Some(index)) = (self.scopes.get_mut(&commit.scope), index) else {
+        let Self { scopes, history, .. } = self;
+        let (Some(scope), Some(index)) = (scopes.get_mut(&commit.scope), index) else {
             return Ok(Committed::Lost(Lost::Run));
         };
         let record = &mut scope.runs[index];
@@ -47,6 +48,9 @@ impl LedgerState {
         record.landed = Some((commit.token.clone(), version));
         for write in &commit.writes {
             scope.write(&commit.scope, write, rules, now);
+            if let LedgerWrite::Record(event) = write {
+                history.record(&commit.scope, event, now);
+            }
         }
         Ok(Committed::Landed(version, scope.tally()))
     }
@@ -71,7 +75,8 @@ impl Scope {
             LedgerWrite::Certify(claim) => {
                 self.certificate = judge(&self.certificate, claim, self.tally(), rules, now);
             }
-            LedgerWrite::Record(event) => self.record(event, now),
+            // The history is not the scope's.
+            LedgerWrite::Record(_) => {}
         }
     }
 
@@ -97,15 +102,5 @@ impl Scope {
             changed_at: now,
         };
         self.items.insert(new.key.clone(), ItemRecord { item, lease: None });
-    }
-
-    fn record(&mut self, event: &Event, now: Timestamp) {
-        let event =
-            Event { code: event.code.clone(), text: limits::bounded(&event.text).to_owned() };
-        let place = self.events.partition_point(|(at, _)| *at <= now);
-        self.events.insert(place, (now, event));
-        let old = self.events.iter().take_while(|(at, _)| now.since(*at) > limits::HISTORY_KEPT);
-        let old = old.take(limits::HISTORY_PRUNED_MAX as usize).count();
-        self.events.drain(..old);
     }
 }

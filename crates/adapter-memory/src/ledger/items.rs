@@ -43,7 +43,8 @@ impl Items for MemoryLedger {
         let Some(scope) = state.scopes.get(scope) else { return Ok(Vec::new()) };
         let wanted = |item: &&Item| match filter {
             ItemFilter::All => true,
-            ItemFilter::Parked => item.state == ItemState::Parked,
+            ItemFilter::Parked => item.state == ItemState::Parked && !item.is_discarded(),
+            ItemFilter::Discarded => item.is_discarded(),
             ItemFilter::Unsettled => item.state != ItemState::Parked,
         };
         let items = scope.items.values().map(|record| &record.item);
@@ -59,7 +60,7 @@ impl Items for MemoryLedger {
 
     async fn retry(&self, scope: &ScopeId, key: &Key) -> Result<Retried, PortError> {
         let (mut state, now) = self.transaction();
-        Ok(state.retry(scope, key, now))
+        state.retry(scope, key, now)
     }
 
     async fn request(
@@ -70,7 +71,7 @@ impl Items for MemoryLedger {
         kind: ItemKind,
     ) -> Result<Retried, PortError> {
         let (mut state, now) = self.transaction();
-        Ok(state.request(scope, key, version, kind, now))
+        state.request(scope, key, version, kind, now)
     }
 }
 
@@ -131,28 +132,32 @@ impl ItemRecord {
     }
 
     /// Until when it is surely being tried.
-    fn tried_until(&self, lease: Option<&LeaseRecord>, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn tried_until(
+        &self,
+        lease: Option<&LeaseRecord>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let lease = lease.filter(|lease| lease.in_force(now))?;
         (self.lease.as_ref() == Some(&lease.lease.token)).then_some(lease.lease.expires_at)
     }
 }
 
 impl LedgerState {
-    fn retry(&mut self, scope: &ScopeId, key: &Key, now: Timestamp) -> Retried {
-        let lease = self.leases.get(scope);
-        let Some(scope) = self.scopes.get_mut(scope) else { return Retried::Unknown };
-        let Some(record) = scope.items.get(key) else { return Retried::Unknown };
-        if let Some(until) = record.tried_until(lease, now) {
-            return Retried::Leased(until);
+    fn retry(&mut self, scope: &ScopeId, key: &Key, now: Timestamp) -> Result<Retried, PortError> {
+        let lease = self.leases.get(scope).cloned();
+        let Some(scope) = self.scope("retry an item", scope)? else { return Ok(Retried::Unknown) };
+        let Some(record) = scope.items.get(key) else { return Ok(Retried::Unknown) };
+        if let Some(until) = record.tried_until(lease.as_ref(), now) {
+            return Ok(Retried::Leased(until));
         }
-        match record.item.state {
+        Ok(match record.item.state {
             // What a dead holder left leased is claimed next, and alone.
             ItemState::Pending | ItemState::Retry | ItemState::Leased => Retried::Unchanged,
             ItemState::Parked => {
                 let item = pending(record.item.clone(), now);
                 scope.wish(item, now)
             }
-        }
+        })
     }
 
     fn request(
@@ -162,8 +167,8 @@ impl LedgerState {
         version: Version,
         kind: ItemKind,
         now: Timestamp,
-    ) -> Retried {
-        let Some(scope) = self.scopes.get_mut(id) else { return Retried::Unknown };
+    ) -> Result<Retried, PortError> {
+        let Some(scope) = self.scope("request an item", id)? else { return Ok(Retried::Unknown) };
         let is_newer = match scope.items.get(key) {
             None => true,
             Some(ItemRecord { item, .. }) => match item.state {
@@ -187,7 +192,7 @@ impl LedgerState {
             reason: String::new(),
             changed_at: now,
         };
-        scope.wish(item, now)
+        Ok(scope.wish(item, now))
     }
 }
 

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::lease::{self, Lease};
-use truekeep_core::ports::{Acquired, Leases};
+use truekeep_core::ports::{Acquired, Leases, PipelineState};
 use truekeep_core::{HolderId, LeaseToken, ScopeId, Timestamp};
 
 use super::MemoryLedger;
-use super::state::{LeaseRecord, LedgerState, unknown};
+use super::state::{LeaseRecord, LedgerState, Name, unknown};
 
 #[async_trait]
 impl Leases for MemoryLedger {
@@ -59,7 +60,8 @@ impl LedgerState {
         ttl: Duration,
         now: Timestamp,
     ) -> Result<Acquired, PortError> {
-        let Some(pipeline) = self.pipelines.get_mut(scope.pipeline()) else {
+        let name = self.names.get_mut(scope.pipeline());
+        let Some(Name { life: Some(record), fence, .. }) = name else {
             return Err(unknown("take a lease", scope.pipeline()));
         };
         let before = self.leases.get(scope);
@@ -70,12 +72,17 @@ impl LedgerState {
                 Acquired::Held { by: lease.holder.clone(), until: lease.expires_at }
             });
         }
+        match record.state {
+            PipelineState::Working => {}
+            PipelineState::Paused => return Ok(Acquired::Closed(Code::PIPELINE_PAUSED)),
+            PipelineState::Removing(_) => return Ok(Acquired::Closed(Code::PIPELINE_REMOVED)),
+        }
         let after_crash = before.is_some();
-        pipeline.fence = pipeline.fence.next();
+        *fence = fence.next();
         let lease = Lease {
             holder: holder.clone(),
             token: token.clone(),
-            fence: pipeline.fence,
+            fence: *fence,
             expires_at: now.plus(ttl),
         };
         self.leases.insert(scope.clone(), LeaseRecord { lease: lease.clone(), ttl });

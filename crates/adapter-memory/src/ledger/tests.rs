@@ -1,7 +1,7 @@
 //! The ledger in memory keeps the rules of every ledger.
 
 use truekeep_conformance::ledger::LedgerUnderTest;
-use truekeep_core::ports::{Archive, Items, Leases};
+use truekeep_core::ports::{Archive, Items, Leases, Operations};
 
 use super::*;
 
@@ -33,6 +33,10 @@ impl LedgerUnderTest for Subject {
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn operations(&self) -> Arc<dyn Operations> {
         Arc::new(self.ledger.clone())
     }
 

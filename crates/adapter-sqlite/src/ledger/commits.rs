@@ -186,19 +186,29 @@ impl Scope<'_> {
     }
 
     fn record(&mut self, event: &Event) -> Result<(), Failure> {
-        let params = named_params! {
-            ":scope": self.name,
-            ":now": self.now.ms(),
-            ":code": event.code.as_str(),
-            ":text": limits::bounded(&event.text),
-        };
-        rows::execute(self.transaction, sql::EVENT_ADD, params)?;
-        let params = named_params! {
-            ":scope": self.name,
-            ":before": self.now.ms().saturating_sub(rows::milliseconds(limits::HISTORY_KEPT)),
-            ":limit": limits::HISTORY_PRUNED_MAX,
-        };
-        rows::execute(self.transaction, sql::EVENT_PRUNE, params)?;
-        Ok(())
+        record(self.transaction, &self.name, event, self.now)
     }
+}
+
+/// Adds to the history of a scope, and removes some of what is too old.
+pub(super) fn record(
+    transaction: &Connection,
+    scope: &str,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let params = named_params! {
+        ":scope": scope,
+        ":now": now.ms(),
+        ":code": event.code.as_str(),
+        ":text": limits::bounded(&event.text),
+    };
+    rows::execute(transaction, sql::EVENT_ADD, params)?;
+    let params = named_params! {
+        ":scope": scope,
+        ":before": now.ms().saturating_sub(rows::milliseconds(limits::HISTORY_KEPT)),
+        ":limit": limits::HISTORY_PRUNED_MAX,
+    };
+    rows::execute(transaction, sql::EVENT_PRUNE, params)?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use truekeep_core::{Key, LeaseToken, ScopeId, Timestamp, Version, limits};
 use truekeep_sqlite::Failure;
 
 use super::commits::held;
-use super::{SqliteLedger, leases, rows, sql};
+use super::{SqliteLedger, leases, ledger, rows, sql};
 
 #[async_trait]
 impl Items for SqliteLedger {
@@ -41,16 +41,17 @@ impl Items for SqliteLedger {
     ) -> Result<Vec<Item>, PortError> {
         let limit = limits::rows("list items", limit)?;
         let scope = scope.clone();
-        let parked = match filter {
+        let filter = match filter {
             ItemFilter::All => None,
-            ItemFilter::Parked => Some(true),
-            ItemFilter::Unsettled => Some(false),
+            ItemFilter::Parked => Some("parked"),
+            ItemFilter::Discarded => Some("discarded"),
+            ItemFilter::Unsettled => Some("unsettled"),
         };
         self.read("list items", move |connection, _| {
             let params = named_params! {
                 ":scope": scope.to_string(),
                 ":after": after.as_ref().map(|after| after.0.as_str()),
-                ":parked": parked,
+                ":filter": filter,
                 ":limit": limit,
             };
             rows::all(connection, sql::ITEM_LIST, params, |row| Ok(rows::item(row, &scope)?.0))
@@ -68,7 +69,11 @@ impl Items for SqliteLedger {
 
     async fn retry(&self, scope: &ScopeId, key: &Key) -> Result<Retried, PortError> {
         let (scope, key) = (scope.clone(), key.clone());
-        self.write("retry an item", move |transaction, now| {
+        const OPERATION: &str = "retry an item";
+        self.write(OPERATION, move |transaction, now| {
+            if !ledger::knows(transaction, OPERATION, scope.pipeline())? {
+                return Ok(Retried::Unknown);
+            }
             let Some((item, lease)) = load(transaction, &scope, &key)? else {
                 return Ok(Retried::Unknown);
             };
@@ -85,7 +90,11 @@ impl Items for SqliteLedger {
         kind: ItemKind,
     ) -> Result<Retried, PortError> {
         let (scope, key) = (scope.clone(), key.clone());
-        self.write("request an item", move |transaction, now| {
+        const OPERATION: &str = "request an item";
+        self.write(OPERATION, move |transaction, now| {
+            if !ledger::knows(transaction, OPERATION, scope.pipeline())? {
+                return Ok(Retried::Unknown);
+            }
             if let Some((item, lease)) = load(transaction, &scope, &key)? {
                 let is_newer = match item.state {
                     ItemState::Leased => false,
@@ -113,7 +122,7 @@ impl Items for SqliteLedger {
     }
 }
 
-fn load(
+pub(super) fn load(
     connection: &Connection,
     scope: &ScopeId,
     key: &Key,
@@ -157,10 +166,9 @@ fn retry(
     match item.state {
         ItemState::Pending | ItemState::Retry => Ok(Retried::Unchanged),
         ItemState::Leased => {
-            let row = leases::load(transaction, &item.scope)?.filter(|row| row.in_force(now));
-            let row = row.filter(|row| Some(&row.lease.token) == lease);
             // What a dead holder left leased is claimed next, and alone.
-            Ok(row.map_or(Retried::Unchanged, |row| Retried::Leased(row.lease.expires_at)))
+            let until = tried_until(transaction, item, lease, now)?;
+            Ok(until.map_or(Retried::Unchanged, Retried::Leased))
         }
         ItemState::Parked => {
             let params = named_params! {
@@ -172,6 +180,18 @@ fn retry(
             wish(transaction, &item.scope, now)
         }
     }
+}
+
+/// Until when a leased item is surely being tried.
+pub(super) fn tried_until(
+    transaction: &Connection,
+    item: &Item,
+    lease: Option<&LeaseToken>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Failure> {
+    let row = leases::load(transaction, &item.scope)?.filter(|row| row.in_force(now));
+    let row = row.filter(|row| Some(&row.lease.token) == lease);
+    Ok(row.map(|row| row.lease.expires_at))
 }
 
 /// After an item was made pending: the run's version moves, so that the worker sees it, and the

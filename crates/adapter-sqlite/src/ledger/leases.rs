@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, named_params};
+use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::lease::{self, Lease};
-use truekeep_core::ports::{Acquired, Leases};
-use truekeep_core::{HolderId, LeaseToken, ScopeId, Timestamp};
+use truekeep_core::ports::{Acquired, Leases, PipelineState};
+use truekeep_core::{HolderId, LeaseToken, PipelineName, ScopeId, Timestamp};
 use truekeep_sqlite::Failure;
 
-use super::ledger::unknown;
 use super::rows::LeaseRow;
-use super::{SqliteLedger, rows, sql};
+use super::{SqliteLedger, ledger, rows, sql};
 
 #[async_trait]
 impl Leases for SqliteLedger {
@@ -105,8 +105,9 @@ impl Wanted {
         }
         let pipeline = scope.pipeline();
         let params = named_params! { ":pipeline": pipeline.as_str() };
-        let fence = rows::first(transaction, sql::PIPELINE_DRAW, params, rows::fence)?
-            .ok_or_else(|| unknown("take a lease", pipeline))?;
+        let Some(fence) = rows::first(transaction, sql::PIPELINE_DRAW, params, rows::fence)? else {
+            return closed(transaction, pipeline);
+        };
         let lease = Lease { holder, token, fence, expires_at: now.plus(ttl) };
         let params = named_params! {
             ":scope": scope.to_string(),
@@ -120,4 +121,14 @@ impl Wanted {
         rows::execute(transaction, sql::LEASE_TAKE, params)?;
         Ok(Acquired::Ours { lease, after_crash })
     }
+}
+
+/// Why nobody may have a lease of the pipeline.
+fn closed(transaction: &Connection, name: &PipelineName) -> Result<Acquired, Failure> {
+    let record = ledger::pipeline(transaction, name)?;
+    let record = record.ok_or_else(|| ledger::unknown("take a lease", name))?;
+    Ok(Acquired::Closed(match record.state {
+        PipelineState::Removing(_) => Code::PIPELINE_REMOVED,
+        PipelineState::Working | PipelineState::Paused => Code::PIPELINE_PAUSED,
+    }))
 }

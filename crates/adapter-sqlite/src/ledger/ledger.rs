@@ -6,9 +6,9 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
     Announced, Announcement, Commit, Committed, Ledger, NewRun, Opened, PipelineRecord,
-    ProcedureKind, Pulse, RulesRecord, Run,
+    PipelineState, ProcedureKind, Pulse, RulesRecord, Run,
 };
-use truekeep_core::{LedgerId, PipelineName, ScopeId, Timestamp};
+use truekeep_core::{LedgerId, PipelineName, Revision, ScopeId, Timestamp};
 use truekeep_sqlite::Failure;
 
 use super::{SqliteLedger, rows, sql};
@@ -83,12 +83,48 @@ impl Ledger for SqliteLedger {
     }
 }
 
-fn pipeline(
+pub(super) fn pipeline(
     connection: &Connection,
     name: &PipelineName,
 ) -> Result<Option<PipelineRecord>, Failure> {
     let params = named_params! { ":pipeline": name.as_str() };
     rows::first(connection, sql::PIPELINE_LOAD, params, rows::pipeline)
+}
+
+/// Refuses a pipeline that is being removed.
+pub(super) fn alive(operation: &'static str, record: &PipelineRecord) -> Result<(), Failure> {
+    match record.state {
+        PipelineState::Working | PipelineState::Paused => Ok(()),
+        PipelineState::Removing(_) => Err(removed(operation, &record.name)),
+    }
+}
+
+fn removed(operation: &'static str, pipeline: &PipelineName) -> Failure {
+    PortError::new(operation, FailureClass::Terminal, Code::PIPELINE_REMOVED)
+        .detail(pipeline.to_string())
+        .into()
+}
+
+/// Whether the ledger knows a pipeline; one that is being removed is refused.
+pub(super) fn knows(
+    transaction: &Connection,
+    operation: &'static str,
+    name: &PipelineName,
+) -> Result<bool, Failure> {
+    let record = pipeline(transaction, name)?;
+    record.as_ref().map_or(Ok(()), |record| alive(operation, record))?;
+    Ok(record.is_some())
+}
+
+/// A pipeline that the ledger knows and that is not being removed.
+pub(super) fn demand(
+    transaction: &Connection,
+    operation: &'static str,
+    name: &PipelineName,
+) -> Result<PipelineRecord, Failure> {
+    let record = pipeline(transaction, name)?.ok_or_else(|| unknown(operation, name))?;
+    alive(operation, &record)?;
+    Ok(record)
 }
 
 /// The ledger does not know the pipeline.
@@ -103,19 +139,33 @@ fn announce(
     new: Announcement,
     now: Timestamp,
 ) -> Result<Announced, Failure> {
+    const OPERATION: &str = "announce rules";
     let found = pipeline(transaction, &new.pipeline)?;
     if found.as_ref().map(|record| record.rules.number) != new.replaces {
         return Ok(Announced::Outpaced(found));
     }
-    let number = new.replaces.unwrap_or_default().next();
+    let params = named_params! { ":pipeline": new.pipeline.as_str() };
+    match &found {
+        Some(record) => alive(OPERATION, record)?,
+        None if new.anew => {}
+        // A row without a life tells of one that was removed.
+        None if rows::first(transaction, sql::PIPELINE_FLOOR, params, rows::newest)?.is_some() => {
+            return Err(removed(OPERATION, &new.pipeline));
+        }
+        None => {}
+    }
     let name = new.pipeline.as_str();
-    let incarnation = found.map_or(new.incarnation, |record| record.incarnation);
+    let (incarnation, state, revision) = match found {
+        Some(record) => (record.incarnation, record.state, record.revision),
+        None => (new.incarnation, PipelineState::Working, Revision::default()),
+    };
     let params = named_params! {
         ":pipeline": name,
         ":incarnation": incarnation.as_str(),
-        ":number": rows::stored(number.get())?,
+        ":above": rows::stored(new.above.get())?,
     };
-    rows::execute(transaction, sql::PIPELINE_ANNOUNCE, params)?;
+    let number = rows::first(transaction, sql::PIPELINE_ANNOUNCE, params, rows::rules_number)?;
+    let number = rows::expected(number, "pipeline that was just written")?;
     let params = named_params! {
         ":pipeline": name,
         ":number": rows::stored(number.get())?,
@@ -124,17 +174,29 @@ fn announce(
         ":now": now.ms(),
     };
     rows::execute(transaction, sql::RULES_ADD, params)?;
-    let params = named_params! { ":pipeline": name, ":now": now.ms() };
-    rows::execute(transaction, sql::CERTIFICATE_OUTDATE, params)?;
+    outdate(transaction, &new.pipeline, &Code::RULES_CHANGED, now)?;
     rows::execute(transaction, sql::RUN_RESTART, named_params! { ":pipeline": name })?;
     let Announcement { pipeline: name, fingerprint, text, .. } = new;
     let rules = RulesRecord { number, fingerprint, text, announced_at: now };
-    Ok(Announced::InForce(PipelineRecord { name, incarnation, rules }))
+    Ok(Announced::InForce(PipelineRecord { name, incarnation, rules, state, revision }))
+}
+
+/// What was vouched for of a pipeline is so no longer.
+pub(super) fn outdate(
+    transaction: &Connection,
+    name: &PipelineName,
+    code: &Code,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let params =
+        named_params! { ":pipeline": name.as_str(), ":code": code.as_str(), ":now": now.ms() };
+    rows::execute(transaction, sql::CERTIFICATE_OUTDATE, params)?;
+    Ok(())
 }
 
 fn open_run(transaction: &Connection, new: &NewRun, now: Timestamp) -> Result<Opened, Failure> {
     let name = new.scope.pipeline();
-    let record = pipeline(transaction, name)?.ok_or_else(|| unknown("open a run", name))?;
+    let record = demand(transaction, "open a run", name)?;
     let scope = new.scope.to_string();
     let params = named_params! {
         ":scope": scope,

@@ -10,6 +10,7 @@ mod items;
 mod leases;
 #[expect(clippy::module_inception, reason = "each port has the file of its name")]
 mod ledger;
+mod operations;
 mod rows;
 
 mod schema;

@@ -9,12 +9,12 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Event, Item, ItemKind, ItemState, PipelineRecord, ProcedureKind, Pulse, RulesRecord, Run,
-    RunHealth, RunState,
+    Event, Item, ItemKind, ItemState, PipelineRecord, PipelineState, ProcedureKind, Pulse,
+    Removing, RulesRecord, Run, RunHealth, RunState,
 };
 use truekeep_core::{
-    CommitToken, Epoch, Fence, Key, LeaseToken, Moment, PipelineName, RulesNumber, RunVersion,
-    ScopeId, Timestamp, Version,
+    CommitToken, Epoch, Fence, Key, LeaseToken, Moment, PipelineName, Revision, RulesNumber,
+    RunVersion, ScopeId, Timestamp, Version,
 };
 use truekeep_sqlite::Failure;
 
@@ -169,6 +169,25 @@ pub(super) fn pipeline(row: &Row<'_>) -> Result<PipelineRecord, Failure> {
             text: row.get("text")?,
             announced_at: time(row, "announced_at")?,
         },
+        state: pipeline_state(row)?,
+        revision: Revision::new(number(row, "revision")?),
+    })
+}
+
+fn pipeline_state(row: &Row<'_>) -> Result<PipelineState, Failure> {
+    let removing = match optional::<i64>(row, "quiet_at")? {
+        None => None,
+        Some(quiet_at) => Some(Removing {
+            purge: row.get("purge")?,
+            quiet_at: Timestamp::from_ms(quiet_at),
+            newest: Version::new(number(row, "newest")?),
+        }),
+    };
+    word(row, "state", |text| match (text, removing) {
+        ("working", None) => Ok(PipelineState::Working),
+        ("paused", None) => Ok(PipelineState::Paused),
+        ("removing", Some(removing)) => Ok(PipelineState::Removing(removing)),
+        _ => Err(()),
     })
 }
 
@@ -202,7 +221,7 @@ pub(super) fn lease(row: &Row<'_>) -> Result<LeaseRow, Failure> {
 pub(super) struct GuardRow {
     pub(super) rules: RulesNumber,
     pub(super) lease: Option<LeaseRow>,
-    /// The version of the run, unless it succeeded or is not there.
+    /// The version of the run, unless it ended or is not there.
     pub(super) run_version: Option<RunVersion>,
     /// The run's last commit and the version that it made.
     pub(super) landed: Option<(CommitToken, RunVersion)>,
@@ -211,7 +230,7 @@ pub(super) struct GuardRow {
 pub(super) fn guard(row: &Row<'_>) -> Result<GuardRow, Failure> {
     let has_lease = optional::<String>(row, "token")?.is_some();
     let state: Option<String> = optional(row, "run_state")?;
-    let is_open = state.is_some_and(|state| state != "succeeded");
+    let is_open = state.is_some_and(|state| state == "active" || state == "failed");
     Ok(GuardRow {
         rules: RulesNumber::new(number(row, "rules")?),
         lease: if has_lease { Some(lease(row)?) } else { None },
@@ -278,6 +297,7 @@ pub(super) fn pulse(row: &Row<'_>, now: Timestamp) -> Result<Pulse, Failure> {
     Ok(Pulse {
         run_version: version(row)?,
         rules: RulesNumber::new(number(row, "rules")?),
+        paused: row.get("paused")?,
         tally: tally(row)?,
         next_due: optional(row, "next_due")?.map(Timestamp::from_ms),
         now,
@@ -325,6 +345,18 @@ pub(super) fn certificate(row: &Row<'_>) -> Result<Certificate, Failure> {
 pub(super) fn event(row: &Row<'_>) -> Result<(Timestamp, Event), Failure> {
     let event = Event { code: code(row.get::<_, String>("code")?), text: row.get("text")? };
     Ok((time(row, "at")?, event))
+}
+
+pub(super) fn rules_number(row: &Row<'_>) -> Result<RulesNumber, Failure> {
+    Ok(RulesNumber::new(number(row, "number")?))
+}
+
+pub(super) fn last(row: &Row<'_>) -> Result<Option<Timestamp>, Failure> {
+    Ok(optional(row, "last")?.map(Timestamp::from_ms))
+}
+
+pub(super) fn newest(row: &Row<'_>) -> Result<Version, Failure> {
+    Ok(Version::new(number(row, "newest")?))
 }
 
 pub(super) fn version(row: &Row<'_>) -> Result<RunVersion, Failure> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tempfile::TempDir;
 use truekeep_conformance::ledger::LedgerUnderTest;
-use truekeep_core::ports::{Archive, Items, Leases, Ledger};
+use truekeep_core::ports::{Archive, Items, Leases, Ledger, Operations};
 
 use super::*;
 
@@ -53,6 +53,10 @@ impl LedgerUnderTest for Subject {
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
+        Arc::new(self.ledger.clone())
+    }
+
+    fn operations(&self) -> Arc<dyn Operations> {
         Arc::new(self.ledger.clone())
     }
 

@@ -58,7 +58,8 @@ async fn pipeline_applied(
     let mut announced = None;
     if due && !wanted.dry_run {
         let (ledger, rules) = (ledger.ledger.as_ref(), &source.rules);
-        let made = announce(ledger, &RandomEntropy, &pipeline.name, rules, record.as_ref()).await?;
+        let (name, record) = (&pipeline.name, record.as_ref());
+        let made = announce(ledger, &RandomEntropy, name, rules, record, true).await?;
         announced = Some(made.rules.number.get());
     }
     let live = capture.feed_rows.saturating_sub(capture.tombstones);

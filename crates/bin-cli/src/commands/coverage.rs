@@ -60,7 +60,7 @@ pub fn words(coverage: &Coverage) -> String {
             [
                 covered.pipeline.clone(),
                 if covered.complete { "yes" } else { "no" }.to_owned(),
-                covered.state.to_owned(),
+                format!("{}{}", covered.state, if covered.paused { ", paused" } else { "" }),
                 dash(covered.moment.as_ref()),
                 dash(covered.rules),
                 dash(covered.age_ms.map(|ms| format!("{} s", ms / 1_000))),

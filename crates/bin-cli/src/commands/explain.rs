@@ -106,6 +106,7 @@ pub async fn pipeline(session: &Session, wanted: &Explain) -> Result<Exit, Troub
     let status = PipelineStatus::of(&known, session.config.worker.lease);
     let health = status.health.as_ref().map(|health| health.code.as_str());
     let code = status.code.as_deref().or(health).map(Code::from_outside);
+    let code = known.closed().or(code);
     let history = match known.record {
         Some(_) => ledger.archive.history(&known.scope, HISTORY).await?,
         None => Vec::new(),

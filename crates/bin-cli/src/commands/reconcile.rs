@@ -84,6 +84,10 @@ async fn one(
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }
+            // It is there, and goes on when the pipeline does.
+            Some(Ending::Halted(code, _)) if code == Code::PIPELINE_PAUSED => {
+                return Ok(Standing { code: Some(code), ..standing });
+            }
             Some(Ending::Halted(code, _)) => {
                 return Ok(Standing { code: Some(code), active: false, ..standing });
             }
@@ -101,6 +105,7 @@ fn exit_of(standing: &Standing) -> Exit {
     match &standing.code {
         None if standing.active => Exit::Incomplete,
         None => Exit::Done,
+        Some(_) if standing.active => Exit::Incomplete,
         Some(code) if *code == Code::GUARD_REFUSED => Exit::GuardRefused,
         Some(_) => Exit::Halted,
     }
@@ -111,6 +116,7 @@ fn words(standing: &Standing) -> String {
     let end = match code {
         None if standing.active => format!("under way, {}", standing.phase),
         None => "reconciled".to_owned(),
+        Some(code) if standing.active => format!("waits, {code}"),
         Some(code) => format!("stopped, {code}"),
     };
     let hint = code.as_ref().map_or_else(String::new, |code| {

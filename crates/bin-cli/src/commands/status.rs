@@ -90,7 +90,10 @@ fn words(shown: &Statuses) -> String {
                 status.cursor.clone(),
                 status.parked.to_string(),
                 status.unsettled.to_string(),
-                dash(status.phase),
+                match status.standing {
+                    "working" | "unknown" => dash(status.phase),
+                    other => other.to_owned(),
+                },
                 dash(holder.map(|holder| format!("{} until {}", holder.holder, holder.until))),
             ]
         })

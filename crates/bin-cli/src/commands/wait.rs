@@ -10,6 +10,7 @@ use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts, PipelineStatus};
 use truekeep::wiring::{Purpose, open_source};
 use truekeep_core::certificate::State;
+use truekeep_core::code::Code;
 use truekeep_core::{Moment, Place};
 
 use crate::args::Wait;
@@ -94,6 +95,9 @@ async fn newest(
 fn waiting(session: &Session, known: &Known, reason: &str) -> String {
     let status = PipelineStatus::of(known, session.config.worker.lease);
     let holder = match status.holder {
+        None if known.closed() == Some(Code::PIPELINE_PAUSED) => {
+            format!("it is paused, run `truekeep resume {}`", status.pipeline)
+        }
         Some(holder) => format!("{} has the lease until {}", holder.holder, holder.until),
         None if known.state() == Some(State::Never) || known.state().is_none() => {
             "nobody works on it, start `truekeep run`".to_owned()

@@ -5,6 +5,7 @@ mod certificate;
 mod drift;
 mod first_light;
 mod parked;
+mod pauses;
 mod reconcile;
 mod rules;
 mod worker;

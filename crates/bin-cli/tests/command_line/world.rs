@@ -145,6 +145,8 @@ impl World {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_truekeep"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        // Who decides stands in the history.
+        command.env("USER", "tester");
         command
     }
 

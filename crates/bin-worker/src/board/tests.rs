@@ -80,3 +80,16 @@ fn waiting_for_the_next_try_is_no_silence() {
     assert_eq!(facts.silence(Duration::from_secs(9)), Duration::ZERO);
     assert_eq!(facts.silence(Duration::from_secs(12)), Duration::from_secs(3));
 }
+
+#[test]
+fn a_paused_scope_is_nothing_to_complain_of() {
+    let facts = after(&[
+        Happening::Acquired(Fence::new(4)),
+        trouble(Code::SOURCE_LOCKED),
+        Happening::Inactive(Code::PIPELINE_PAUSED),
+    ]);
+    assert_eq!((&facts.condition, facts.ailment()), (&Condition::Paused, None));
+    assert_eq!((facts.fence, facts.behind), (None, None));
+    let removed = after(&[Happening::Inactive(Code::PIPELINE_REMOVED)]);
+    assert_eq!(removed.ailment().map(|ailment| &ailment.code), Some(&Code::PIPELINE_REMOVED));
+}

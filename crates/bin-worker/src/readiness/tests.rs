@@ -2,10 +2,12 @@
 
 use truekeep_core::follow::Halted;
 use truekeep_core::lease::Lease;
-use truekeep_core::ports::{ProcedureKind, Run, RunHealth, RunState};
+use truekeep_core::ports::{
+    PipelineRecord, PipelineState, ProcedureKind, Removing, RulesRecord, Run, RunHealth, RunState,
+};
 use truekeep_core::{
-    Epoch, Fence, HolderId, LeaseToken, LedgerId, PipelineName, RunId, RunVersion, ScopeId,
-    Timestamp,
+    Epoch, Fence, Fingerprint, HolderId, Incarnation, LeaseToken, LedgerId, PipelineName, Revision,
+    RulesNumber, RunId, RunVersion, ScopeId, Timestamp, Version,
 };
 
 use super::*;
@@ -110,6 +112,33 @@ fn a_turn_that_hangs_is_not_ready() {
     assert_eq!(code(&hung, held(4)), None, "another worker has taken over");
     let retrying = Facts { quiet_until: NOW, ..hung };
     assert_eq!(code(&retrying, held(3)), None, "the next try is due only now");
+}
+
+fn standing(state: PipelineState) -> Known {
+    let record = PipelineRecord {
+        name: scope().pipeline().clone(),
+        incarnation: Incarnation::parse("i").expect("valid"),
+        rules: RulesRecord {
+            number: RulesNumber::new(1),
+            fingerprint: Fingerprint::parse("f").expect("valid"),
+            text: String::new(),
+            announced_at: Timestamp::from_ms(0),
+        },
+        state,
+        revision: Revision::new(1),
+    };
+    Known { record: Some(record), ..nobody() }
+}
+
+#[test]
+fn a_paused_pipeline_holds_no_roll_out_up_and_a_removed_one_is_told() {
+    let facts = Facts::default();
+    assert_eq!(code(&facts, standing(PipelineState::Working)), Some(Code::NOT_WORKED_ON));
+    assert_eq!(code(&facts, standing(PipelineState::Paused)), None);
+    let removing =
+        Removing { purge: false, quiet_at: Timestamp::from_ms(0), newest: Version::new(0) };
+    let removed = standing(PipelineState::Removing(removing));
+    assert_eq!(code(&facts, removed), Some(Code::PIPELINE_REMOVED));
 }
 
 #[test]

@@ -121,6 +121,7 @@ pub async fn the_pulse_says_what_an_idle_scope_needs(ledger: &dyn LedgerUnderTes
     let idle = Pulse {
         run_version: RunVersion::new(0),
         rules: RulesNumber::new(1),
+        paused: false,
         tally: Tally::default(),
         next_due: None,
         now: now(ledger).await,

@@ -160,7 +160,9 @@ pub async fn a_run_ends_once(ledger: &dyn LedgerUnderTest) {
     assert_eq!(owner.commit(Vec::new()).await, Committed::Lost(Lost::Run));
     assert_eq!(owner.try_claim(1).await, Err(Lost::Run));
     assert_eq!(certificate(ledger).await.state, State::Complete);
-    assert_eq!(ledger.ledger().load(&scope(), ProcedureKind::Follow).await.expect("none"), None);
+    assert_eq!(run(ledger).await.state, RunState::Succeeded, "it is the newest, though ended");
+    let pulse = ledger.ledger().pulse(&scope(), ProcedureKind::Follow).await;
+    assert_eq!(pulse.expect("an answer"), None);
     let again = ledger.ledger().open_run(&new_run("run-2", "first")).await.expect("an answer");
     let Opened::Run(ended) = again else { panic!("its key finds it") };
     assert_eq!((&ended.id, &ended.state), (&commit.run, &RunState::Succeeded));

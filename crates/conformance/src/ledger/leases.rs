@@ -36,6 +36,7 @@ pub async fn of_claims_at_one_instant_exactly_one_gets_the_lease(ledger: &dyn Le
         match claim.await.expect("no panic").expect("an answer") {
             Acquired::Ours { lease, .. } => ours.push(lease),
             Acquired::Held { by, .. } => by_whom.push(by),
+            Acquired::Closed(code) => panic!("closed: {code}"),
         }
     }
     assert_eq!(ours.len(), 1);

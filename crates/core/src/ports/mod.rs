@@ -11,9 +11,10 @@ mod source;
 pub use clock::{Clock, Entropy};
 pub use generations::{Generations, Served, Survey, Swap, Swapped};
 pub use ledger::{
-    Acquired, Announced, Announcement, Archive, Commit, Committed, Event, Item, ItemCursor,
-    ItemFilter, ItemKind, ItemState, Items, Leases, Ledger, LedgerWrite, NewItem, NewRun, Opened,
-    PipelineRecord, ProcedureKind, Pulse, Retried, RulesRecord, Run, RunHealth, RunState, Settle,
+    Acquired, Announced, Announcement, Archive, Cancelled, Commit, Committed, Discarded, Event,
+    Item, ItemCursor, ItemFilter, ItemKind, ItemState, Items, Leases, Ledger, LedgerWrite, NewItem,
+    NewRun, Opened, Operations, PipelineRecord, PipelineState, ProcedureKind, Pulse, Removal,
+    Removing, Retried, RulesRecord, Run, RunHealth, RunState, Settle, Steer, Steered, Steering,
 };
 pub use sink::{
     Applied, Batch, Body, Capabilities, Confirmation, Delivery, Denied, Entry, Listing, Mark,
@@ -28,7 +29,7 @@ pub use source::{
 pub use {
     clock::{MockClock, MockEntropy},
     generations::MockGenerations,
-    ledger::{MockArchive, MockItems, MockLeases, MockLedger},
+    ledger::{MockArchive, MockItems, MockLeases, MockLedger, MockOperations},
     sink::MockSink,
     source::{MockCapture, MockFeed, MockRecords},
 };

@@ -50,6 +50,8 @@ numbers! {
     Fence;
     /// Counts the commits of a run.
     RunVersion;
+    /// Counts what operators decided about a pipeline.
+    Revision;
     /// Counts the batches a sink was sent: what tells a restored sink or ledger from the real one.
     MarkNumber;
     /// Counts the acknowledgements a consumer has written into the source.

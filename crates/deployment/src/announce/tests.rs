@@ -1,7 +1,8 @@
 //! Rules come into force by an operator or by the first start, and by nothing else.
 
 use truekeep_adapter_memory::{ManualClock, MemoryLedger};
-use truekeep_core::{Fingerprint, Timestamp};
+use truekeep_core::ports::PipelineState;
+use truekeep_core::{Fingerprint, Revision, Timestamp};
 
 use super::*;
 use crate::entropy::{RandomEntropy, ledger_id};
@@ -44,7 +45,7 @@ async fn a_start_with_other_rules_is_refused() {
 async fn an_operator_announces_the_same_rules_under_a_new_number() {
     let ledger = ledger();
     let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
-    let second = announce(&ledger, &RandomEntropy, &name(), &rules("a"), Some(&first)).await;
+    let second = announce(&ledger, &RandomEntropy, &name(), &rules("a"), Some(&first), true).await;
     assert_eq!(second.expect("announced").rules.number, RulesNumber::new(2));
 }
 
@@ -52,8 +53,10 @@ async fn an_operator_announces_the_same_rules_under_a_new_number() {
 async fn who_announces_second_is_told() {
     let ledger = ledger();
     let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
-    announce(&ledger, &RandomEntropy, &name(), &rules("b"), Some(&first)).await.expect("first");
-    let late = announce(&ledger, &RandomEntropy, &name(), &rules("c"), Some(&first)).await;
+    announce(&ledger, &RandomEntropy, &name(), &rules("b"), Some(&first), true)
+        .await
+        .expect("first");
+    let late = announce(&ledger, &RandomEntropy, &name(), &rules("c"), Some(&first), true).await;
     assert_eq!(late.expect_err("outpaced").code, Code::RULES_CHANGED);
 }
 
@@ -68,6 +71,8 @@ fn a_standing_names_what_differs() {
             text: rules("a").text,
             announced_at: Timestamp::from_ms(0),
         },
+        state: PipelineState::Working,
+        revision: Revision::default(),
     };
     assert_eq!(Standing::of(&rules("a"), None), Standing::New);
     let same = Standing::of(&rules("a"), Some(&record));

@@ -3,11 +3,12 @@
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::certificate::Certificate;
 use truekeep_core::follow::{Delivered, Follow, Observation, Opened, PageSeen, Phase, Terms};
-use truekeep_core::ports::{Consumer, PipelineRecord, RulesRecord};
+use truekeep_core::ports::{Consumer, PipelineRecord, PipelineState, RulesRecord};
 use truekeep_core::procedure::Procedure;
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{
-    Fingerprint, Incarnation, Key, LedgerId, PipelineName, RulesNumber, ScopeId, Timestamp, Version,
+    Fingerprint, Incarnation, Key, LedgerId, PipelineName, Revision, RulesNumber, ScopeId,
+    Timestamp, Version,
 };
 
 use super::*;
@@ -26,7 +27,13 @@ fn known() -> Known {
         ledger: LedgerId::parse("ledger").expect("valid"),
         now: Timestamp::from_ms(20_000),
         scope: ScopeId::whole(name.clone()),
-        record: Some(PipelineRecord { name, incarnation, rules }),
+        record: Some(PipelineRecord {
+            name,
+            incarnation,
+            rules,
+            state: PipelineState::Working,
+            revision: Revision::default(),
+        }),
         certificate: Some(Certificate {
             state: State::Complete,
             code: None,

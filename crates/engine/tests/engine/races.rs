@@ -22,6 +22,8 @@ impl World {
             fingerprint: Fingerprint::parse(fingerprint).expect("valid"),
             text: "{}".into(),
             replaces: Some(known.rules.number),
+            above: truekeep_core::RulesNumber::default(),
+            anew: false,
         };
         match self.ledger.announce(&new).await.expect("answered") {
             Announced::InForce(record) => record.rules.number,

@@ -74,6 +74,8 @@ pub async fn announce(world: &World) {
         fingerprint: Fingerprint::parse(&world.fingerprint).expect("valid"),
         text: "{}".into(),
         replaces: Some(RulesNumber::new(1)),
+        above: RulesNumber::default(),
+        anew: false,
     };
     let answer = world.ledger.announce(&announcement).await.expect("answered");
     assert!(matches!(answer, Announced::InForce(_)));

@@ -1,103 +1,25 @@
 //! Any sequence of calls gets the same answers from the ledger in SQLite as from the reference.
 
+mod draws;
+
 use truekeep_adapter_memory::{ManualClock, MemoryLedger};
-use truekeep_core::certificate::Claim;
 use truekeep_core::code::Code;
 use truekeep_core::guard::Guard;
 use truekeep_core::ports::{
-    Announcement, Commit, Event, ItemCursor, ItemFilter, ItemKind, LedgerWrite, NewItem, NewRun,
-    ProcedureKind, RunHealth, RunState, Settle,
+    Announcement, Commit, ItemCursor, ItemFilter, ItemKind, NewRun, ProcedureKind, Removal, Run,
+    RunHealth, RunState, Steer, Steering,
 };
 use truekeep_core::{
-    CommitToken, Fence, Fingerprint, HolderId, Incarnation, Key, LeaseToken, LedgerId, Moment,
-    PipelineName, RulesNumber, RunId, RunVersion, ScopeId, Version, limits,
+    CommitToken, Fence, Fingerprint, HolderId, Incarnation, Key, LeaseToken, LedgerId,
+    PipelineName, Revision, RulesNumber, RunId, RunVersion, ScopeId, Version, limits,
 };
 
 use super::*;
+use draws::Draws;
 
-const SEQUENCES: u64 = 200;
+const SEQUENCES: u64 = 220;
 const CALLS: u32 = 80;
 const FOLLOW: ProcedureKind = ProcedureKind::Follow;
-
-/// A sequence of draws that one number decides (splitmix64, Steele et al. 2014).
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn one_in(&mut self, bound: u64) -> bool {
-        self.below(bound) == 0
-    }
-
-    fn of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(values.len() as u64) as usize]
-    }
-
-    fn scope(&mut self) -> ScopeId {
-        let name = if self.one_in(6) { "towns" } else { "cities" };
-        ScopeId::whole(PipelineName::parse(name).expect("a name"))
-    }
-
-    fn key(&mut self) -> Key {
-        Key::new(*self.of(&["", "a", "A", "b", "é", "e\u{301}", "z\0", "\"[1]\""]))
-    }
-
-    fn version(&mut self) -> Version {
-        Version::new(self.below(5))
-    }
-
-    fn kind(&mut self) -> ItemKind {
-        *self.of(&[ItemKind::Upsert, ItemKind::Delete])
-    }
-
-    fn ttl(&mut self) -> Duration {
-        Duration::from_millis(*self.of(&[10, 1_000, 1_000, 5_000]))
-    }
-
-    /// Mostly short, sometimes over the bound.
-    fn text(&mut self) -> String {
-        let length = if self.one_in(20) { limits::ERROR_TEXT_BYTES_MAX } else { 3 };
-        "\u{1}é".repeat(self.below(length as u64) as usize)
-    }
-
-    fn write(&mut self) -> LedgerWrite {
-        match self.below(8) {
-            0..3 => LedgerWrite::Enqueue((0..self.below(4)).map(|_| self.item()).collect()),
-            3..5 => {
-                let mut done = Vec::new();
-                for _ in 0..self.below(4) {
-                    done.push(Settle { key: self.key(), version: self.version() });
-                }
-                LedgerWrite::Settle(done)
-            }
-            5..7 => LedgerWrite::Certify(match self.below(4) {
-                0 => Claim::Begun,
-                1 => Claim::Broken(Code::CAPTURE_CHANGED),
-                _ => Claim::UpTo(Moment::at(self.version())),
-            }),
-            _ => LedgerWrite::Record(Event { code: Code::UNEXPECTED, text: self.text() }),
-        }
-    }
-
-    fn item(&mut self) -> NewItem {
-        let retry_in = [None, Some(0), Some(1), Some(900), Some(u64::MAX)];
-        NewItem {
-            key: self.key(),
-            version: self.version(),
-            kind: self.kind(),
-            attempts: self.below(4) as u32,
-            retry_in: self.of(&retry_in).map(Duration::from_millis),
-            code: self.of(&[Code::SINK_REFUSED, Code::from_outside("http 413")]).clone(),
-            reason: self.text(),
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 enum Call {
@@ -112,6 +34,12 @@ enum Call {
     Request(ScopeId, Key, Version, ItemKind),
     List(ScopeId, ItemFilter, Option<ItemCursor>, u32),
     Item(ScopeId, Key),
+    Steer(Steer),
+    Cancel(ScopeId, RunId, String),
+    Discard(ScopeId, Key, Version, String),
+    Remove(Removal),
+    Drop(PipelineName, Incarnation, u32),
+    Floor(PipelineName),
     Advance(Duration),
     TurnBack(Duration),
 }
@@ -137,9 +65,13 @@ impl Caller {
         HolderId::parse(name).expect("a token")
     }
 
-    async fn guard(&mut self, subject: &dyn LedgerUnderTest, scope: &ScopeId) -> Guard {
+    async fn guard(
+        &mut self,
+        subject: &dyn LedgerUnderTest,
+        scope: &ScopeId,
+        run: Option<&Run>,
+    ) -> Guard {
         let (lease, _) = subject.leases().holder(scope).await.expect("a lease");
-        let run = subject.ledger().load(scope, FOLLOW).await.expect("a run");
         let rules = subject.ledger().pipeline(scope.pipeline()).await.expect("a pipeline");
         let mut guard = Guard {
             token: lease.as_ref().map_or(self.lease_token(), |lease| lease.token.clone()),
@@ -161,12 +93,17 @@ impl Caller {
         if let Some(last) = self.last.clone().filter(|_| self.draws.one_in(5)) {
             return last;
         }
-        let run = subject.ledger().load(&scope, FOLLOW).await.expect("a run");
+        let kind = *self.draws.of(&[FOLLOW, FOLLOW, ProcedureKind::Reconcile]);
+        let run = subject.ledger().load(&scope, kind).await.expect("a run");
         let absent = RunId::parse("absent").expect("a token");
-        let states = [RunState::Failed(Code::SINK_REFUSED), RunState::Succeeded];
+        let states = [
+            RunState::Failed(Code::SINK_REFUSED),
+            RunState::Succeeded,
+            RunState::Stopped(Code::SINK_AHEAD),
+        ];
         let commit = Commit {
+            guard: self.guard(subject, &scope, run.as_ref()).await,
             run: run.map_or(absent, |run| run.id),
-            guard: self.guard(subject, &scope).await,
             scope,
             token: CommitToken::parse(&format!("commit-{}", self.calls)).expect("a token"),
             phase: format!("\"phase {}\"", self.calls),
@@ -196,7 +133,7 @@ impl Caller {
             1 | 2 => 0,
             3 => 2,
             4 => 4,
-            _ => self.draws.below(40),
+            _ => self.draws.below(42),
         };
         match kind {
             0..2 => {
@@ -208,12 +145,14 @@ impl Caller {
                     fingerprint: Fingerprint::parse(&self.token()).expect("a token"),
                     text: self.token(),
                     replaces: *self.draws.of(&[present, present, None, Some(RulesNumber::new(1))]),
+                    above: RulesNumber::new(*self.draws.of(&[0, 0, 0, 3])),
+                    anew: !self.draws.one_in(4),
                 })
             }
             2..4 => Call::Open(NewRun {
                 id: RunId::parse(&format!("run-{}", self.calls)).expect("a token"),
                 scope,
-                procedure: FOLLOW,
+                procedure: *self.draws.of(&[FOLLOW, ProcedureKind::Reconcile]),
                 key: format!("key {}", self.draws.below(2)),
                 phase: "\"new\"".to_owned(),
             }),
@@ -225,7 +164,8 @@ impl Caller {
             10 => Call::Release(scope, self.lease_token()),
             11..22 => Call::Commit(Box::new(self.commit(subject, scope).await)),
             22..26 => {
-                let guard = self.guard(subject, &scope).await;
+                let run = subject.ledger().load(&scope, FOLLOW).await.expect("a run");
+                let guard = self.guard(subject, &scope, run.as_ref()).await;
                 Call::Claim(scope, guard, self.draws.below(4) as u32)
             }
             26..28 => Call::Retry(scope, self.draws.key()),
@@ -233,7 +173,12 @@ impl Caller {
                 Call::Request(scope, self.draws.key(), self.draws.version(), self.draws.kind())
             }
             30..32 => {
-                let filters = [ItemFilter::All, ItemFilter::Parked, ItemFilter::Unsettled];
+                let filters = [
+                    ItemFilter::All,
+                    ItemFilter::Parked,
+                    ItemFilter::Discarded,
+                    ItemFilter::Unsettled,
+                ];
                 let after = Some(ItemCursor(self.draws.key())).filter(|_| self.draws.one_in(2));
                 Call::List(scope, *self.draws.of(&filters), after, self.draws.below(4) as u32)
             }
@@ -246,8 +191,51 @@ impl Caller {
             38 if self.draws.one_in(3) => {
                 Call::TurnBack(Duration::from_millis(self.draws.below(2_000)))
             }
+            39..41 => self.operation(subject, scope).await,
             // The lease, if it is free, so that most of what follows is not refused.
             _ => Call::Acquire(scope, self.holder(), self.lease_token(), Duration::from_secs(5)),
+        }
+    }
+}
+
+impl Caller {
+    /// What an operator may want.
+    async fn operation(&mut self, subject: &dyn LedgerUnderTest, scope: ScopeId) -> Call {
+        let name = scope.pipeline().clone();
+        let found = subject.ledger().pipeline(&name).await.expect("a pipeline");
+        let by = self.draws.text();
+        let life = Incarnation::parse(&self.token()).expect("a token");
+        let life = found.as_ref().map_or(life, |record| record.incarnation.clone());
+        match self.draws.below(20) {
+            0..9 => {
+                let seen = found.map_or(Revision::new(0), |record| record.revision);
+                let seen = if self.draws.one_in(5) { seen.next() } else { seen };
+                let to = *self.draws.of(&[Steering::Pause, Steering::Resume, Steering::Resume]);
+                Call::Steer(Steer { pipeline: name, to, seen, by })
+            }
+            9..12 => {
+                let kind = *self.draws.of(&[FOLLOW, ProcedureKind::Reconcile]);
+                let run = subject.ledger().load(&scope, kind).await.expect("a run");
+                let absent = RunId::parse("absent").expect("a token");
+                Call::Cancel(scope, run.map_or(absent, |run| run.id), by)
+            }
+            12..15 => {
+                let key = self.draws.key();
+                let item = subject.items().item(&scope, &key).await.expect("an item");
+                let version = item.map_or(self.draws.version(), |item| item.version);
+                Call::Discard(scope, key, version, by)
+            }
+            15 => Call::Remove(Removal {
+                pipeline: name,
+                incarnation: life,
+                purge: self.draws.one_in(2),
+                newest: self.draws.version(),
+                request_max: Duration::from_millis(self.draws.below(100)),
+                by,
+            }),
+            // What is being removed is mostly removed soon.
+            16..19 => Call::Drop(name, life, self.draws.below(4) as u32),
+            _ => Call::Floor(name),
         }
     }
 }
@@ -262,6 +250,7 @@ fn shown<T: std::fmt::Debug>(answer: Result<T, PortError>) -> String {
 
 async fn answer(subject: &dyn LedgerUnderTest, call: &Call) -> String {
     let (ledger, leases, items) = (subject.ledger(), subject.leases(), subject.items());
+    let operations = subject.operations();
     match call {
         Call::Announce(new) => shown(ledger.announce(new).await),
         Call::Open(new) => shown(ledger.open_run(new).await),
@@ -280,6 +269,14 @@ async fn answer(subject: &dyn LedgerUnderTest, call: &Call) -> String {
             shown(items.list(scope, *filter, after.clone(), *limit).await)
         }
         Call::Item(scope, key) => shown(items.item(scope, key).await),
+        Call::Steer(steer) => shown(operations.steer(steer).await),
+        Call::Cancel(scope, run, by) => shown(operations.cancel(scope, run, by).await),
+        Call::Discard(scope, key, version, by) => {
+            shown(operations.discard(scope, key, *version, by).await)
+        }
+        Call::Remove(removal) => shown(operations.remove(removal).await),
+        Call::Drop(name, life, limit) => shown(operations.drop_part(name, life, *limit).await),
+        Call::Floor(name) => shown(operations.floor(name).await),
         Call::Advance(by) => {
             subject.advance(*by);
             String::new()
@@ -298,6 +295,7 @@ async fn seen(subject: &dyn LedgerUnderTest) -> Vec<String> {
         let scope = ScopeId::whole(PipelineName::parse(name).expect("a name"));
         seen.extend([
             shown(subject.ledger().load(&scope, FOLLOW).await),
+            shown(subject.ledger().load(&scope, ProcedureKind::Reconcile).await),
             shown(subject.ledger().pulse(&scope, FOLLOW).await),
             shown(subject.leases().holder(&scope).await),
             shown(subject.archive().certificate(&scope).await),
@@ -332,6 +330,10 @@ impl LedgerUnderTest for Reference {
         Arc::new(self.ledger.clone())
     }
 
+    fn operations(&self) -> Arc<dyn Operations> {
+        Arc::new(self.ledger.clone())
+    }
+
     fn advance(&self, by: Duration) {
         self.clock.advance(by);
     }
@@ -355,7 +357,7 @@ const LANDED_MIN: usize = 1_000;
 
 #[tokio::test]
 async fn random_calls_get_the_answers_of_the_reference() {
-    let (mut landed, mut claimed, mut wished) = (0, 0, 0);
+    let (mut landed, mut claimed, mut wished, mut decided) = (0, 0, 0, 0);
     for seed in 0..SEQUENCES {
         let subject = Subject::new().await;
         forgo_durability(&subject).await;
@@ -371,10 +373,14 @@ async fn random_calls_get_the_answers_of_the_reference() {
             landed += usize::from(expected.starts_with("Landed"));
             claimed += usize::from(expected.starts_with("Ok([Item"));
             wished += usize::from(expected == "Pending");
+            let decisions = ["Done", "Ended", "GivenUp", "Some(PipelineRecord", "true"];
+            let operation = !matches!(call, Call::Announce(_) | Call::Open(_) | Call::Release(..));
+            decided += usize::from(operation && decisions.iter().any(|d| expected.starts_with(d)));
         }
         for (got, expected) in seen(&subject).await.iter().zip(seen(&reference).await) {
             assert_eq!(*got, expected, "seed {seed}, at the end");
         }
     }
-    assert!(landed > LANDED_MIN && claimed > 100 && wished > 100, "{landed} {claimed} {wished}");
+    let counts = format!("{landed} {claimed} {wished} {decided}");
+    assert!(landed > LANDED_MIN && claimed > 100 && wished > 100 && decided > 50, "{counts}");
 }

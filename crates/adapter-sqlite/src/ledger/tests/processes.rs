@@ -44,6 +44,8 @@ async fn prepared() -> (TempDir, PathBuf, SqliteLedger) {
         fingerprint: Fingerprint::parse("hash").expect("a token"),
         text: "rules".to_owned(),
         replaces: None,
+        above: truekeep_core::RulesNumber::default(),
+        anew: false,
     };
     ledger.announce(&announcement).await.expect("announced");
     let run = NewRun {

@@ -31,6 +31,8 @@ async fn announced(ledger: &SqliteLedger) {
         fingerprint: Fingerprint::parse("hash").expect("a token"),
         text: "rules".to_owned(),
         replaces: None,
+        above: truekeep_core::RulesNumber::default(),
+        anew: false,
     };
     let answer = ledger.announce(&announcement).await.expect("an answer");
     assert!(matches!(answer, Announced::InForce(_)));

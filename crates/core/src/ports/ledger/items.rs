@@ -61,6 +61,19 @@ pub struct Item {
     pub changed_at: Timestamp,
 }
 
+impl Item {
+    /// Whether an operator has given it up. It stays parked, so that nothing is certified that the
+    /// sink does not hold.
+    pub fn is_discarded(&self) -> bool {
+        self.state == ItemState::Parked && self.code == Code::DISCARDED
+    }
+
+    /// The code and the reason of the item, given up by this operator: what was wrong stays told.
+    pub fn given_up(&self, by: &str) -> (Code, String) {
+        (Code::DISCARDED, format!("given up {by}; {}: {}", self.code, self.reason))
+    }
+}
+
 /// An item to be stored: replaces one of the same key unless that one has a greater version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewItem {
@@ -94,8 +107,10 @@ pub struct Settle {
 pub enum ItemFilter {
     /// All of them.
     All,
-    /// Those that are parked.
+    /// Those that are parked and not given up.
     Parked,
+    /// Those that are parked and given up.
+    Discarded,
     /// Those that are pending, leased or in retry.
     Unsettled,
 }

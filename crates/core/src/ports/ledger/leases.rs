@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::code::Code;
 use crate::failure::PortError;
 use crate::lease::Lease;
 use crate::{HolderId, LeaseToken, ScopeId, Timestamp};
@@ -26,6 +27,8 @@ pub enum Acquired {
         /// When it ends unless it is renewed, by the ledger's clock.
         until: Timestamp,
     },
+    /// Nobody may have it: an operator has paused the pipeline or is removing it, as the code says.
+    Closed(Code),
 }
 
 /// Who may try.

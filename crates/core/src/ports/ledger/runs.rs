@@ -101,6 +101,8 @@ pub struct Pulse {
     pub run_version: RunVersion,
     /// The rules in force.
     pub rules: RulesNumber,
+    /// Whether an operator has paused the pipeline.
+    pub paused: bool,
     /// The scope's items.
     pub tally: Tally,
     /// When the next item may be tried.

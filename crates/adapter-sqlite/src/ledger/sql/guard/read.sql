@@ -10,4 +10,4 @@ LEFT JOIN lease AS l ON l.scope = :scope
 LEFT JOIN run AS r ON r.scope = :scope
     AND (r.id = :run
         OR (:run IS NULL AND r.procedure = 'follow' AND r.state IN ('active', 'failed')))
-WHERE p.name = :pipeline
+WHERE p.name = :pipeline AND p.state <> 'removed'

@@ -1,4 +1,4 @@
--- The next fence of a pipeline. No row: the pipeline is not known.
+-- The next fence of a pipeline that is worked on.
 UPDATE pipeline SET fence = fence + 1
-WHERE name = :pipeline
+WHERE name = :pipeline AND state = 'working'
 RETURNING fence

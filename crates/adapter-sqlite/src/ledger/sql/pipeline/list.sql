@@ -1,5 +1,8 @@
 -- Every pipeline with the rules in force, in the byte order of the names.
-SELECT p.name, p.incarnation, r.number, r.fingerprint, r.text, r.announced_at
+SELECT
+    p.name, p.incarnation, p.state, p.revision, p.purge, p.quiet_at, p.newest,
+    r.number, r.fingerprint, r.text, r.announced_at
 FROM pipeline AS p
 JOIN rules AS r ON r.pipeline = p.name AND r.number = p.rules
+WHERE p.state <> 'removed'
 ORDER BY p.name

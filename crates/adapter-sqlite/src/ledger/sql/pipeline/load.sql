@@ -1,5 +1,7 @@
 -- A pipeline with the rules in force: the number that the pipeline names.
-SELECT p.name, p.incarnation, r.number, r.fingerprint, r.text, r.announced_at
+SELECT
+    p.name, p.incarnation, p.state, p.revision, p.purge, p.quiet_at, p.newest,
+    r.number, r.fingerprint, r.text, r.announced_at
 FROM pipeline AS p
 JOIN rules AS r ON r.pipeline = p.name AND r.number = p.rules
-WHERE p.name = :pipeline
+WHERE p.name = :pipeline AND p.state <> 'removed'

@@ -1,6 +1,8 @@
--- The open run of a scope: one that failed is open until it is reopened.
+-- The newest run of a scope: a later one has a greater epoch.
 SELECT
     id, scope, procedure, key, epoch, version, phase, state, failure, attempts, code, text,
     due_at, token, token_version, delivered
 FROM run
-WHERE scope = :scope AND procedure = :procedure AND state IN ('active', 'failed')
+WHERE scope = :scope AND procedure = :procedure
+ORDER BY epoch DESC
+LIMIT 1

@@ -3,6 +3,7 @@
 SELECT
     r.version,
     p.rules,
+    p.state = 'paused' AS paused,
     (SELECT count(*) FROM item
         WHERE scope = :scope AND state IN ('pending', 'leased', 'retry')) AS unsettled,
     (SELECT count(*) FROM item WHERE scope = :scope AND state = 'parked') AS parked,
