@@ -70,6 +70,10 @@ pub enum Command {
     Wait(Wait),
     /// Tells what happened to pipelines, newest first.
     History(History),
+    /// Looks at files, rights, room, locks, clocks and leases, and then at all that `check` does.
+    Doctor,
+    /// Prints what a shell needs to complete this command line.
+    Completions(Completions),
 }
 
 /// Which pipelines.
@@ -89,6 +93,14 @@ pub struct Init {
     /// Prints the commented example, which shows every key, and writes nothing.
     #[arg(long)]
     pub example: bool,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// `check`.

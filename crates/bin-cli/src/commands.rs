@@ -3,10 +3,13 @@
 pub mod apply;
 pub mod capture;
 pub mod check;
+pub mod completions;
 pub mod coverage;
 pub mod diff;
+pub mod doctor;
 pub mod document;
 pub mod explain;
+pub mod finding;
 pub mod history;
 pub mod init;
 pub mod migrate;

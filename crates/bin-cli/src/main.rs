@@ -46,6 +46,10 @@ async fn perform(arguments: &Arguments, out: Output) -> Result<u8, Failed> {
             let made = commands::init::init(init, &arguments.config, out).await;
             return made.map(done).map_err(|trouble| failed(&trouble, out, None));
         }
+        Command::Completions(wanted) => {
+            let printed = commands::completions::completions(wanted);
+            return printed.map(done).map_err(|trouble| failed(&trouble, out, None));
+        }
         Command::Explain(explain) => {
             if let Some(exit) = commands::explain::code(explain, out) {
                 return Ok(done(exit));
@@ -81,7 +85,8 @@ fn failed(trouble: &Trouble, out: Output, config: Option<&Config>) -> Failed {
 async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> {
     match command {
         // Handled before there is a configuration.
-        Command::Init(_) => Ok(Exit::Done),
+        Command::Init(_) | Command::Completions(_) => Ok(Exit::Done),
+        Command::Doctor => commands::doctor::doctor(session).await,
         Command::Check(check) => commands::check::check(session, check).await,
         Command::Apply(apply) => commands::apply::apply(session, apply).await,
         Command::Migrate => commands::migrate::migrate(session).await,

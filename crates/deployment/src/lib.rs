@@ -9,6 +9,7 @@ pub mod codes;
 pub mod config;
 pub mod coverage;
 pub mod diff;
+pub mod doctor;
 pub mod entropy;
 pub mod init;
 pub mod operator;

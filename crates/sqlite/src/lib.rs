@@ -3,7 +3,14 @@
 mod database;
 mod failure;
 mod file;
+mod lock;
 
 pub use database::{Access, Database, Options};
 pub use failure::{Failure, Role, classify};
 pub use file::FileIdentity;
+pub use lock::write_lock;
+
+/// The version of the SQLite library that is compiled in.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}

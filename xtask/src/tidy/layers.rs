@@ -67,6 +67,8 @@ const LAYERS: &[Layer] = &[
             "truekeep-jobs",
             "truekeep-conformance",
             "truekeep-migrations",
+            "truekeep-sqlite",
+            "truekeep-postgres",
         ],
     },
     Layer {

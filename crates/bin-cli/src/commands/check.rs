@@ -5,15 +5,14 @@ use truekeep::announce::Standing;
 use truekeep::codes::Exit;
 use truekeep::config::{LedgerConfig, PipelineConfig, PlacedProblem};
 use truekeep::status::{Known, LedgerPorts};
-use truekeep::trouble::{Trouble, remedy};
-use truekeep::wiring::{Advice, Purpose, SinkCheck, SourcePorts, check_sink, open_source};
+use truekeep::trouble::Trouble;
+use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
 use truekeep_core::code::Code;
-use truekeep_core::failure::PortError;
 use truekeep_core::ports::CaptureState;
 
-use crate::args::Check;
+use crate::args::{Check, Selection};
 use crate::commands::document;
-use crate::output::plain;
+use crate::commands::finding::Finding;
 use crate::session::Session;
 
 #[derive(Serialize)]
@@ -23,28 +22,26 @@ struct Checked {
     findings: Vec<Finding>,
 }
 
-/// What was found of one part.
-#[derive(Serialize)]
-struct Finding {
-    /// The pipeline; none for what all share.
-    pipeline: Option<String>,
-    /// `ledger`, `source`, `capture`, `rules` or `sink`.
-    part: &'static str,
-    ok: bool,
-    text: String,
-    code: Option<String>,
-    hint: Option<&'static str>,
-    /// What would make it better.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    help: Vec<String>,
-    #[serde(skip)]
-    exit: Exit,
-}
-
 pub async fn check(session: &Session, wanted: &Check) -> Result<Exit, Trouble> {
     if let Some(key) = &wanted.key {
         return document::document(session, &wanted.selection, key).await;
     }
+    let findings = examined(session, &wanted.selection).await?;
+    let exit = exit(&findings);
+    let warnings = session.config.warnings();
+    session.out.note(&session.config.render_warnings(session.out.colour()));
+    let checked = Checked { ok: exit == Exit::Done, warnings, findings };
+    session.out.show(&checked, |checked| checked.findings.iter().map(Finding::words).collect());
+    Ok(exit)
+}
+
+/// The exit code of the first finding that is wrong.
+pub fn exit(findings: &[Finding]) -> Exit {
+    findings.iter().find(|finding| !finding.ok).map_or(Exit::Done, |first| first.exit)
+}
+
+/// The ledger, and each pipeline's parts.
+pub async fn examined(session: &Session, selection: &Selection) -> Result<Vec<Finding>, Trouble> {
     let mut findings = Vec::new();
     let ledger = match session.ledger(Purpose::Read).await {
         Ok(ledger) => {
@@ -62,15 +59,10 @@ pub async fn check(session: &Session, wanted: &Check) -> Result<Exit, Trouble> {
         }
         Err(other) => return Err(other),
     };
-    for pipeline in session.selected(&wanted.selection)? {
+    for pipeline in session.selected(selection)? {
         pipeline_checked(session, ledger.as_ref(), pipeline, &mut findings).await;
     }
-    let exit = findings.iter().find(|finding| !finding.ok).map_or(Exit::Done, |first| first.exit);
-    let warnings = session.config.warnings();
-    session.out.note(&session.config.render_warnings(session.out.colour()));
-    let checked = Checked { ok: exit == Exit::Done, warnings, findings };
-    session.out.show(&checked, |checked| checked.findings.iter().map(Finding::words).collect());
-    Ok(exit)
+    Ok(findings)
 }
 
 async fn pipeline_checked(
@@ -137,67 +129,5 @@ fn rules(name: Option<&str>, standing: &Standing) -> Finding {
             let text = format!("differ from rules {rules}, which are in force");
             Finding::wrong(name, "rules", text, &Code::RULES_CHANGED, Exit::Config)
         }
-    }
-}
-
-impl Finding {
-    fn fits(pipeline: Option<&str>, part: &'static str, text: String) -> Self {
-        let pipeline = pipeline.map(str::to_owned);
-        let (help, exit) = (Vec::new(), Exit::Done);
-        Self { pipeline, part, ok: true, text, code: None, hint: None, help, exit }
-    }
-
-    fn slow(pipeline: Option<&str>, advice: &Advice) -> Self {
-        let mut help = advice.statements.clone();
-        if help.is_empty() {
-            help.push("no index helps".to_owned());
-        }
-        Self { help, ..Self::fits(pipeline, "source", format!("is slow: {}", advice.text)) }
-    }
-
-    fn wrong(
-        pipeline: Option<&str>,
-        part: &'static str,
-        text: String,
-        code: &Code,
-        exit: Exit,
-    ) -> Self {
-        Self {
-            pipeline: pipeline.map(str::to_owned),
-            part,
-            ok: false,
-            text,
-            code: Some(code.to_string()),
-            hint: Some(remedy(code)),
-            help: Vec::new(),
-            exit,
-        }
-    }
-
-    fn failed(
-        session: &Session,
-        pipeline: Option<&str>,
-        part: &'static str,
-        error: &PortError,
-    ) -> Self {
-        let text = plain(&session.config.redact(&error.chain()));
-        Self::wrong(pipeline, part, text, &error.code, Exit::of(error.class, &error.code))
-    }
-
-    fn words(&self) -> String {
-        let word = match (self.ok, self.help.is_empty()) {
-            (true, true) => "ok  ",
-            (true, false) => "warn",
-            (false, _) => "FAIL",
-        };
-        let name = self.pipeline.as_deref().map_or_else(String::new, |name| format!("{name} "));
-        let mut text = format!("{word}  {name}{} {}\n", self.part, self.text);
-        if let (Some(hint), Some(code)) = (self.hint, &self.code) {
-            text += &format!("      hint: {hint} (`truekeep explain {code}`)\n");
-        }
-        for statement in &self.help {
-            text += &format!("      hint: {statement}\n");
-        }
-        text
     }
 }

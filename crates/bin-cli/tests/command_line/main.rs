@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod certificate;
+mod doctor;
 mod drift;
 mod first_light;
 mod parked;

@@ -1,0 +1,151 @@
+//! What a deployment stands on: whether its files can be written, who holds them, how much room is
+//! left, and whether clocks agree. Makes nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use truekeep_core::failure::PortError;
+use truekeep_core::lease::Lease;
+use truekeep_sqlite::{Role, write_lock};
+
+use crate::clock::wall;
+use crate::config::{Config, LedgerConfig};
+use crate::status::{Known, LedgerPorts};
+
+/// How long a lock is waited for: a sound transaction is shorter.
+const LOCK_MAX: Duration = Duration::from_secs(1);
+
+/// A log of changes that grew beyond this is kept from being folded back by somebody's open read.
+const WAL_BYTES_MAX: u64 = 64 << 20;
+
+/// Less room than this fills up before anybody looks.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+
+/// How far the ledger's clock may be from this machine's before it is worth a word.
+const SKEW_MAX_MS: i64 = 1_000;
+
+/// How serious something is.
+#[derive(Debug)]
+pub enum Condition {
+    /// As it should be.
+    Well,
+    /// Works, and may not for long; what to do.
+    Weak(String),
+    /// Does not work.
+    Ill(PortError),
+}
+
+/// Something that was looked at.
+#[derive(Debug)]
+pub struct Sign {
+    /// `versions`, `ledger`, `source NAME`, `sink NAME`, `clock` or `worker NAME`.
+    pub part: String,
+    /// How it is.
+    pub condition: Condition,
+    /// What was found, in words.
+    pub text: String,
+}
+
+impl Sign {
+    fn well(part: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { part: part.into(), condition: Condition::Well, text: text.into() }
+    }
+
+    fn weak(part: impl Into<String>, text: impl Into<String>, help: impl Into<String>) -> Self {
+        let condition = Condition::Weak(help.into());
+        Self { part: part.into(), condition, text: text.into() }
+    }
+}
+
+/// Looks at the files of a configuration, and at the clock and the leases of its ledger.
+pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign> {
+    let mut signs = vec![Sign::well("versions", versions())];
+    if let LedgerConfig::Sqlite(location) = &config.ledger {
+        signs.extend(file("ledger".to_owned(), Role::Ledger, location.path()).await);
+    }
+    for (name, source) in &config.sources {
+        let part = format!("source {name}");
+        signs.extend(file(part, Role::Source, source.location.path()).await);
+    }
+    for (name, sink) in &config.sinks {
+        signs.extend(file(format!("sink {name}"), Role::Sink, sink.location.path()).await);
+    }
+    if let Some(ledger) = ledger {
+        signs.extend(clock(ledger).await);
+        for pipeline in &config.pipelines {
+            if let Ok(known) = Known::read(ledger, &pipeline.name).await {
+                signs.push(worker(&known, config.worker.lease));
+            }
+        }
+    }
+    signs
+}
+
+fn versions() -> String {
+    format!("truekeep {}, SQLite {}", env!("CARGO_PKG_VERSION"), truekeep_sqlite::version())
+}
+
+async fn file(part: String, role: Role, path: &Path) -> Vec<Sign> {
+    if !path.exists() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut signs = vec![Sign::well(part.clone(), "is not there yet")];
+        signs.extend(room(part, folder.unwrap_or(Path::new("."))));
+        return signs;
+    }
+    let mut signs = vec![match write_lock(role, path, LOCK_MAX).await {
+        Ok(mode) => Sign::well(part.clone(), format!("can be written, journal mode {mode}")),
+        Err(error) => {
+            let text = "cannot be written".to_owned();
+            Sign { part: part.clone(), condition: Condition::Ill(error), text }
+        }
+    }];
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let wal = std::fs::metadata(&wal).map_or(0, |metadata| metadata.len());
+    if wal > WAL_BYTES_MAX {
+        signs.push(Sign::weak(
+            part.clone(),
+            format!("has a log of {} MB that is not folded back", wal >> 20),
+            "end the program that keeps a read transaction open; see SQLite's wal_checkpoint",
+        ));
+    }
+    signs.extend(room(part, path));
+    signs
+}
+
+/// Says only that there is little.
+fn room(part: String, path: &Path) -> Option<Sign> {
+    let system = rustix::fs::statvfs(path).ok()?;
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    (free < FREE_BYTES_MIN).then(|| {
+        let text = format!("has {} MB of room left on its file system", free >> 20);
+        Sign::weak(part, text, "make room: a full disk stops deliveries, and loses nothing")
+    })
+}
+
+async fn clock(ledger: &LedgerPorts) -> Option<Sign> {
+    let now = ledger.ledger.now().await.ok()?;
+    let skew = now.ms() - wall().ms();
+    Some(if skew.abs() > SKEW_MAX_MS {
+        let text = format!("the ledger's is {skew} ms from this machine's");
+        Sign::weak("clock", text, "leases go by the ledger's clock: set the other right")
+    } else {
+        Sign::well("clock", "the ledger's agrees with this machine's")
+    })
+}
+
+fn worker(known: &Known, ttl: Duration) -> Sign {
+    let part = format!("worker {}", known.scope.pipeline());
+    let ahead = |lease: &Lease| lease.expires_at > known.now.plus(ttl);
+    match (known.holder(ttl), &known.lease) {
+        (Some(lease), _) => {
+            Sign::well(part, format!("{} has the lease until {}", lease.holder, lease.expires_at))
+        }
+        (None, Some(lease)) if ahead(lease) => Sign::weak(
+            part,
+            format!("a lease ends at {}, later than any can", lease.expires_at),
+            "the ledger's clock was set back, or leases were longer: it counts as ended",
+        ),
+        (None, _) => Sign::weak(part, "nobody works on it", "start `truekeep run`"),
+    }
+}
