@@ -11,6 +11,7 @@ use truekeep::clock::SystemClock;
 use truekeep::entropy::RandomEntropy;
 use truekeep::reconcile::Wish;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource};
+use truekeep_core::compare::Owns;
 use truekeep_core::ports::{Archive, Capture};
 use truekeep_core::reconcile::Terms;
 use truekeep_core::{Fingerprint, PipelineName, ScopeId, limits};
@@ -71,6 +72,7 @@ async fn worker(folder: &Path) -> Answer<Worker> {
         capture: Arc::new(source),
         sink: Arc::new(sink),
         reconcile_every: None,
+        owns: Owns::All,
         source_went_back: Default::default(),
     };
     let ports = Ports {

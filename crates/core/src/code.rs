@@ -211,6 +211,10 @@ codes! {
         "The sink holds a newer version of a record than the source knows.",
         "The source was restored from a backup, or the sink belongs to another source.",
         "`truekeep diff` names the keys. Find out which side is right; if the source is, run `truekeep apply --again`.";
+    SINK_DISORDERED:
+        "The sink does not list its keys as it says it does.",
+        "It orders them by a collation, or as UTF-16, or its listing neither ends nor goes on.",
+        "Give its key the order of UTF-8's bytes (a binary collation). If it has that, report it with the message.";
     SINK_FENCED:
         "The sink has seen a later holder of this scope than the ledger.",
         "Another worker took over, or the ledger went back.",

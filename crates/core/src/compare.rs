@@ -3,7 +3,22 @@
 //! Invariants: M1 (both sides rise strictly in the byte order of the key, and that is checked),
 //! M2 (memory is the caller's two pages, never the table).
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Key, Rank};
+
+/// Which entries of a sink a pipeline answers for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owns {
+    /// All: one without a rank of ours is as old as can be, and one under a key that no record can
+    /// have is too much.
+    #[default]
+    All,
+    /// Those with a rank of ours under a key that a record can have; the others are somebody
+    /// else's, left alone and counted.
+    Marked,
+}
 
 /// How one key differs.
 #[derive(Debug, Clone, PartialEq, Eq)]

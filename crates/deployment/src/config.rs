@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use annotate_snippets::Level;
 use truekeep_core::PipelineName;
+use truekeep_core::compare::Owns;
 use truekeep_core::follow::SourceWentBack;
 
 pub use location::Location;
@@ -119,6 +120,8 @@ pub struct PipelineConfig {
     pub document_max: usize,
     /// How often both sides are held against each other without a reason.
     pub reconcile_every: Option<Duration>,
+    /// Which entries of the sink it answers for.
+    pub owns: Owns,
     /// What to do about a source that went back.
     pub source_went_back: SourceWentBack,
     pub(crate) span: Range<usize>,

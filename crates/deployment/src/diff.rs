@@ -50,6 +50,8 @@ pub struct Named {
     pub held: Option<Rank>,
     /// Whether the record is parked.
     pub parked: bool,
+    /// Whether no record of the source can have this key.
+    pub foreign: bool,
 }
 
 /// What a comparison found.
@@ -74,6 +76,8 @@ pub struct Found {
     pub parked: u64,
     /// Differences that the pipeline has not come to yet.
     pub in_flight: u64,
+    /// Entries of the sink that are not the pipeline's and are left alone.
+    pub unmarked: u64,
     /// The first differences, in the order they were found.
     pub named: Vec<Named>,
 }
@@ -117,6 +121,7 @@ pub async fn compare(
     let mut comparison = Comparison::begin(sides.clone(), None, PAGE);
     while let Some(stretch) = comparison.advance().await? {
         found.equal += stretch.equal;
+        found.unmarked += stretch.unmarked;
         found.in_flight += stretch.in_flight + stretch.undecided.len() as u64;
         for drift in stretch.drifts {
             found.add(Named::of(drift));
@@ -130,7 +135,7 @@ pub async fn compare(
 
 impl Named {
     fn of(drift: Drift) -> Self {
-        let Drift { difference, wanted, parked } = drift;
+        let Drift { difference, wanted, parked, foreign } = drift;
         let (kind, key, held) = match difference {
             Difference::Missing(key, _) => (Kind::Missing, key, None),
             Difference::Stale(key, _, held) => (Kind::Stale, key, Some(held)),
@@ -138,7 +143,7 @@ impl Named {
             Difference::Ahead(key, _, held) => (Kind::Ahead, key, Some(held)),
             Difference::Orphan(key, held) => (Kind::Orphan, key, Some(held)),
         };
-        Self { kind, key, wanted, held, parked }
+        Self { kind, key, wanted, held, parked, foreign }
     }
 }
 
@@ -155,7 +160,7 @@ async fn audit(
         progress(seen);
         for key in page.missed.into_iter().chain(page.ghosts) {
             let kind = Kind::CaptureMissed;
-            found.add(Named { kind, key, wanted: None, held: None, parked: false });
+            found.add(Named { kind, key, wanted: None, held: None, parked: false, foreign: false });
         }
         match page.next {
             None => return Ok(()),

@@ -66,6 +66,7 @@ impl<'c> Workshop<'c> {
             capture: source.capture,
             sink,
             reconcile_every: pipeline.reconcile_every,
+            owns: pipeline.owns,
             source_went_back: pipeline.source_went_back,
         })
     }

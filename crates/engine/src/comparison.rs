@@ -4,14 +4,16 @@
 //! Invariants: M1, M2, Q3.
 
 mod deep;
+mod listing;
 mod merge;
 mod pending;
 
-use truekeep_core::compare::Difference;
+use truekeep_core::compare::{Difference, Owns};
 use truekeep_core::failure::PortError;
-use truekeep_core::ports::{Feed, ItemState, Items, Records, Sink};
+use truekeep_core::ports::{Change, Feed, ItemState, Items, Records, Sink};
 use truekeep_core::{Key, Place, Rank, RulesNumber, ScopeId};
 
+use listing::Listed;
 use merge::{Merge, Merged};
 use pending::Pending;
 
@@ -27,6 +29,8 @@ pub struct Sides<'p> {
     pub cursor: Place,
     /// Whether documents are compared where ranks are equal.
     pub deep: bool,
+    /// Which entries of the sink are the pipeline's.
+    pub owns: Owns,
     /// The feed.
     pub feed: &'p dyn Feed,
     /// The records.
@@ -46,6 +50,8 @@ pub struct Drift {
     pub wanted: Option<Rank>,
     /// Whether the record is parked.
     pub parked: bool,
+    /// Whether no record can have its key: an entry of the sink that is too much.
+    pub foreign: bool,
 }
 
 /// What a part of a range held.
@@ -58,8 +64,10 @@ pub struct Stretch {
     pub undecided: Vec<Key>,
     /// Differences that follow is about to deliver, or is trying to.
     pub in_flight: u64,
-    /// Entries of the sink.
+    /// Entries of the sink that are the pipeline's.
     pub listed: u64,
+    /// Entries of the sink that are not, and are left alone.
+    pub unmarked: u64,
     /// Live records of the source.
     pub live: u64,
     /// Keys that are equal.
@@ -78,25 +86,27 @@ impl<'p> Comparison<'p> {
     /// Begins after a key, with at most `limit` keys of either side in hand.
     pub fn begin(sides: Sides<'p>, after: Option<Key>, limit: u32) -> Self {
         let pending = Pending::new(sides.items, sides.scope.clone(), after.clone(), limit);
-        let merge = Merge::new(sides.sink, sides.records, sides.rules, sides.deep, after, limit);
+        let listed = Listed::new(sides.sink, sides.owns, limit);
+        let merge = Merge::new(listed, sides.records, sides.rules, sides.deep, after, limit);
         Self { sides, merge, pending }
     }
 
     /// The next part; `None` once both sides have ended.
     ///
     /// # Errors
-    /// Those of the ports; class Terminal with `UNEXPECTED` if a side does not list in the byte
-    /// order of keys, or stands still, and with `SINK_UNVERIFIABLE` if the sink cannot say whether
-    /// it holds a document.
+    /// Those of the ports; class Terminal with `SINK_DISORDERED` or `UNEXPECTED` if the sink or the
+    /// source does not list in the byte order of keys, or stands still, and with
+    /// `SINK_UNVERIFIABLE` if the sink cannot say whether it holds a document.
     pub async fn advance(&mut self) -> Result<Option<Stretch>, PortError> {
         if self.sides.deep {
             self.sides.sink.capabilities().verifying()?;
         }
         let Some(merged) = self.merge.advance().await? else { return Ok(None) };
-        let Merged { mut differences, equal, same } = merged;
+        let Merged { mut differences, equal, same, unmarked } = merged;
         let count = |one: fn(&Difference) -> bool| differences.iter().filter(|d| one(d)).count();
         let mut stretch = Stretch {
             equal,
+            unmarked,
             listed: equal + count(|d| !matches!(d, Difference::Missing(..))) as u64,
             live: equal + count(|d| !matches!(d, Difference::Orphan(..))) as u64,
             ..Stretch::default()
@@ -132,9 +142,16 @@ impl<'p> Comparison<'p> {
         let marked = differences.iter().any(is_altered) && feed.pending().await?;
         let keys: Vec<Key> = differences.iter().map(|found| found.key().clone()).collect();
         let rows = if keys.is_empty() { Vec::new() } else { feed.find(&keys).await? };
+        let mut foreign = self.foreign(&differences, &rows).await?.into_iter();
         let mut rows = rows.into_iter();
         for difference in differences {
             let row = rows.next().flatten();
+            let foreign = foreign.next().unwrap_or(false);
+            if foreign && self.sides.owns == Owns::Marked {
+                stretch.listed -= 1;
+                stretch.unmarked += 1;
+                continue;
+            }
             let known =
                 row.as_ref().map(|row| Rank { rules: self.sides.rules, version: row.version });
             let wanted = match &difference {
@@ -160,11 +177,37 @@ impl<'p> Comparison<'p> {
                 }
                 state => {
                     let parked = state == Some(ItemState::Parked);
-                    stretch.drifts.push(Drift { difference, wanted, parked });
+                    stretch.drifts.push(Drift { difference, wanted, parked, foreign });
                 }
             }
         }
         Ok(())
+    }
+
+    /// Which differences are orphans under a key that no record can have. What the feed knows is
+    /// none.
+    async fn foreign(
+        &self,
+        differences: &[Difference],
+        rows: &[Option<Change>],
+    ) -> Result<Vec<bool>, PortError> {
+        let unknown = |(difference, row): (&Difference, &Option<Change>)| {
+            row.is_none() && matches!(difference, Difference::Orphan(..))
+        };
+        let mut foreign: Vec<bool> = differences.iter().zip(rows).map(unknown).collect();
+        let keys: Vec<Key> = differences
+            .iter()
+            .zip(&foreign)
+            .filter(|(_, unknown)| **unknown)
+            .map(|(difference, _)| difference.key().clone())
+            .collect();
+        if !keys.is_empty() {
+            let mut canonical = self.sides.records.canonical(&keys).await?.into_iter();
+            for unknown in foreign.iter_mut().filter(|unknown| **unknown) {
+                *unknown = canonical.next() == Some(false);
+            }
+        }
+        Ok(foreign)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use truekeep_core::compare::Owns;
 use truekeep_core::follow::{SourceWentBack, Terms};
 use truekeep_core::limits;
 use truekeep_core::ports::{
@@ -46,6 +47,8 @@ pub struct Pipeline {
     /// How often both sides are held against each other by itself; `None`: only when there is a
     /// reason.
     pub reconcile_every: Option<Duration>,
+    /// Which entries of the sink it answers for.
+    pub owns: Owns,
     /// What to do about a source that went back.
     pub source_went_back: SourceWentBack,
 }

@@ -60,7 +60,7 @@ impl Runner {
         }
         let Stored { terms, phase } = &beside.stored;
         let Due::Now(command) = Reconcile::due(terms, phase, now) else { return Ok(turn) };
-        let seen = match self.look_beside(held, command).await {
+        let seen = match self.look_beside(held, terms, command).await {
             Ok(seen) => seen,
             Err(error) => match error.class {
                 FailureClass::Fenced => return Err(error.into()),
@@ -152,7 +152,7 @@ impl Runner {
         }
         let doubtful = held.phase.tail().is_some_and(follow::Tail::source_went_back);
         let guard = if doubtful { BlastGuard::LOST_FUTURE } else { BlastGuard::default() };
-        let stored = Stored::first(Terms { guard, ..Terms::default() });
+        let stored = Stored::first(Terms { guard, owns: self.pipeline.owns, ..Terms::default() });
         let new = NewRun {
             id: self.ports.entropy.run_id(),
             scope: held.scope.clone(),

@@ -67,6 +67,7 @@ async fn pipeline_diff(
         rules: record.map_or(RulesNumber::new(0), |record| record.rules.number),
         cursor: known.cursor(),
         deep,
+        owns: pipeline.owns,
         feed: source.feed.as_ref(),
         records: source.records.as_ref(),
         sink: sink.as_ref(),
@@ -113,6 +114,7 @@ fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
         (found.capture_missed, "not recorded by capture"),
         (found.parked, "of them parked"),
         (found.in_flight, "in flight"),
+        (found.unmarked, "of others left alone"),
     ] {
         if count > 0 {
             text += &format!(", {count} {word}");
@@ -154,6 +156,7 @@ fn named_words(named: &Named) -> String {
         rank.map_or_else(String::new, |rank| format!("  {word} {rank}"))
     };
     let parked = if named.parked { "  parked" } else { "" };
+    let foreign = if named.foreign { "  no key of the source" } else { "" };
     let (wanted, held) = (rank("wanted", named.wanted), rank("held", named.held));
-    format!("{kind:<8}{}{wanted}{held}{parked}", plain(named.key.as_str()))
+    format!("{kind:<8}{}{wanted}{held}{parked}{foreign}", plain(named.key.as_str()))
 }

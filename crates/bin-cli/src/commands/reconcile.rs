@@ -33,7 +33,8 @@ pub async fn reconcile(session: &Session, wanted: &Reconcile) -> Result<Exit, Tr
     let ledger = session.ledger(Purpose::Work).await?;
     let mut pipelines = Vec::new();
     for pipeline in session.selected(&wanted.selection)? {
-        let terms = Terms { confirmed: wanted.confirm, deep: wanted.deep, ..Terms::default() };
+        let (confirmed, deep, owns) = (wanted.confirm, wanted.deep, pipeline.owns);
+        let terms = Terms { confirmed, deep, owns, ..Terms::default() };
         pipelines.push(one(session, &ledger, pipeline, &terms).await?);
     }
     let exit = pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);

@@ -25,6 +25,7 @@ pub use report::Report;
 pub use seen::{Command, Found, Observation};
 
 use crate::code::Code;
+use crate::compare::Owns;
 use crate::ports::{CaptureState, Event, LedgerWrite, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::{Key, Stamp, Timestamp};
@@ -39,12 +40,16 @@ pub struct Terms {
     /// Documents are compared, not only ranks.
     #[serde(default)]
     pub deep: bool,
+    /// Which entries of the sink are the pipeline's.
+    #[serde(default)]
+    pub owns: Owns,
 }
 
 impl Default for Terms {
-    /// The default guard, nobody has said yes, and ranks alone are compared.
+    /// The default guard, nobody has said yes, ranks alone are compared, and all is owned.
     fn default() -> Self {
-        Self { guard: BlastGuard::default(), confirmed: false, deep: false }
+        let guard = BlastGuard::default();
+        Self { guard, confirmed: false, deep: false, owns: Owns::All }
     }
 }
 
@@ -122,14 +127,14 @@ impl Procedure for Reconcile {
 
     fn due(terms: &Terms, phase: &Phase, _: Timestamp) -> Due<Command> {
         Due::Now(match phase {
-            Phase::Beginning => Command::Look { deep: terms.deep },
+            Phase::Beginning => Command::Look,
             Phase::Auditing { after, report } => {
                 let free = terms.guard.orphans_free.saturating_sub(report.ghosts);
                 let ghosts_max = if terms.confirmed { u64::MAX } else { free };
                 Command::Audit { after: after.clone(), ghosts_max }
             }
             Phase::Comparing { after, report } => {
-                Command::Compare { after: after.clone(), park: report.rounds > 0, deep: terms.deep }
+                Command::Compare { after: after.clone(), park: report.rounds > 0 }
             }
             Phase::Purging { after, report } => {
                 let left =
@@ -143,7 +148,7 @@ impl Procedure for Reconcile {
             }
             Phase::Settling { report } => Command::Await { numbered: report.numbered },
             // An ended run is never asked; looking changes nothing.
-            Phase::Done { .. } | Phase::Failed { .. } => Command::Look { deep: false },
+            Phase::Done { .. } | Phase::Failed { .. } => Command::Look,
         })
     }
 

@@ -29,6 +29,9 @@ pub struct Report {
     pub orphans: u64,
     /// The sink had a newer one than the source knows.
     pub ahead: u64,
+    /// Entries of the sink that are not the pipeline's, in the first round.
+    #[serde(default)]
+    pub unmarked: u64,
     /// Records whose document was altered and that were given a number.
     #[serde(default)]
     pub mended: u64,
@@ -60,6 +63,7 @@ impl Report {
         if self.rounds == 0 {
             self.listed += found.listed;
             self.live += found.live;
+            self.unmarked += found.unmarked;
         }
         self.missing += found.missing;
         self.stale += found.stale;
@@ -92,6 +96,10 @@ impl fmt::Display for Report {
         }
         let Self { orphans, ahead, deleted, refused, parked, .. } = self;
         write!(f, "{orphans} orphans, {ahead} ahead; ")?;
-        write!(f, "{deleted} deleted, {refused} refused, {parked} parked")
+        write!(f, "{deleted} deleted, {refused} refused, {parked} parked")?;
+        match self.unmarked {
+            0 => Ok(()),
+            unmarked => write!(f, ", {unmarked} of others left alone"),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a reconcile wants done, and what it may see.
+//! What a reconcile wants done under its terms, and what it may see.
 
 use crate::code::Code;
 use crate::ports::{CaptureState, NewItem};
@@ -8,10 +8,7 @@ use crate::{Key, Stamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Look whether capture is trusted, and whether the sink can be compared like this.
-    Look {
-        /// Whether documents are to be compared.
-        deep: bool,
-    },
+    Look,
     /// Hold the next page of the feed against the table; number what differs.
     Audit {
         /// The key after which it begins.
@@ -25,8 +22,6 @@ pub enum Command {
         after: Option<Key>,
         /// In the second round what still differs does not converge: it is parked.
         park: bool,
-        /// Whether documents are compared too.
-        deep: bool,
     },
     /// Judge the orphans of the next range again and write their tombstones; number its altered
     /// documents.
@@ -115,6 +110,8 @@ pub struct Found {
     pub orphans: u64,
     /// The sink has a newer one than the source knows.
     pub ahead: u64,
+    /// Entries of the sink that are not the pipeline's and were left alone.
+    pub unmarked: u64,
 }
 
 impl Observation {

@@ -81,7 +81,7 @@ fn what_was_repaired_is_compared_once_more_and_only_once() {
     assert_eq!(waiting, settling, "a waiting run changes nothing");
     let again = step(&terms(), settling, Observation::Awaited { reached: true });
     let due = Reconcile::due(&terms(), &again, Timestamp::from_ms(0));
-    assert_eq!(due, Due::Now(Command::Compare { after: None, park: true, deep: false }));
+    assert_eq!(due, Due::Now(Command::Compare { after: None, park: true }));
     let settling =
         step(&terms(), again, compared(Found { listed: 10, live: 10, ..Found::default() }, None));
     let done = step(&terms(), settling, Observation::Awaited { reached: true });
@@ -161,10 +161,10 @@ fn a_stored_phase_reads_back() {
         after: Some(Key::new("k")),
         report: Report { orphans: 2, ..Report::default() },
     };
-    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"ghosts":0,"missing":0,"stale":0,"altered":null,"orphans":2,"ahead":0,"mended":0,"deleted":0,"refused":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
+    let text = r#"{"phase":"purging","after":"k","report":{"listed":0,"live":0,"capture_missed":0,"ghosts":0,"missing":0,"stale":0,"altered":null,"orphans":2,"ahead":0,"unmarked":0,"mended":0,"deleted":0,"refused":0,"foreign":0,"parked":0,"rounds":0,"numbered":0}}"#;
     assert_eq!(serde_json::to_string(&phase).expect("written"), text);
     assert_eq!(serde_json::from_str::<Phase>(text).expect("read"), phase);
-    let older = text.replace("\"altered\":null,", "").replace("\"mended\":0,", "");
+    let older = text.replace("\"altered\":null,", "").replace("\"unmarked\":0,\"mended\":0,", "");
     assert_eq!(serde_json::from_str::<Phase>(&older).expect("an older form is read"), phase);
     let older =
         r#"{"guard":{"orphans_free":20,"share_max":0.05,"orphans_max":100000},"confirmed":false}"#;
@@ -175,15 +175,12 @@ fn a_stored_phase_reads_back() {
 fn a_deep_run_says_how_many_documents_differ_and_looks_again() {
     let deep = Terms { deep: true, ..terms() };
     let due = |phase: &Phase| Reconcile::due(&deep, phase, Timestamp::from_ms(0));
-    assert_eq!(due(&Phase::Beginning), Due::Now(Command::Look { deep: true }));
+    assert_eq!(due(&Phase::Beginning), Due::Now(Command::Look));
     let trusted = CaptureState::Trusted(Signature::parse("s").expect("valid"));
     let auditing = step(&deep, Phase::Beginning, Observation::Looked(trusted));
     let audited = Observation::Audited { next: None, missed: 0, ghosts: 0, numbered: None };
     let comparing = step(&deep, auditing, audited);
-    assert_eq!(
-        due(&comparing),
-        Due::Now(Command::Compare { after: None, park: false, deep: true })
-    );
+    assert_eq!(due(&comparing), Due::Now(Command::Compare { after: None, park: false }));
     let found = Found { listed: 9, live: 9, altered: 2, ..Found::default() };
     let mending = step(&deep, comparing, compared(found, None));
     assert_eq!(mending.judgement(), Some(Some(Code::DRIFT_FOUND)), "it is drift");
@@ -200,7 +197,7 @@ fn a_deep_run_says_how_many_documents_differ_and_looks_again() {
     };
     let settling = step(&deep, mending, purged);
     let again = step(&deep, settling, Observation::Awaited { reached: true });
-    assert_eq!(due(&again), Due::Now(Command::Compare { after: None, park: true, deep: true }));
+    assert_eq!(due(&again), Due::Now(Command::Compare { after: None, park: true }));
     assert_eq!(again.report().and_then(|report| report.altered), Some(2));
     assert_eq!(comparing_shallow().report().and_then(|report| report.altered), None);
 }

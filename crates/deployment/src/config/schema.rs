@@ -19,6 +19,7 @@ pub(super) const PIPELINE: &[&str] = &[
     "page_rows",
     "document_max",
     "reconcile_every",
+    "owns",
     "source_went_back",
 ];
 /// `document = { .. }`.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 use truekeep_core::PipelineName;
+use truekeep_core::compare::Owns;
 use truekeep_core::follow::SourceWentBack;
 use truekeep_core::limits::{DOCUMENT_BYTES_MAX, LEASE_TTL, PAGE_ROWS, PAGE_ROWS_MAX};
 
@@ -191,6 +192,7 @@ fn pipeline(
     let page_rows = table.integer("page_rows", 1..=PAGE_ROWS_MAX).unwrap_or(PAGE_ROWS);
     let document_max = table.parsed("document_max", quantity::size).unwrap_or(DOCUMENT_BYTES_MAX);
     let reconcile_every = table.parsed("reconcile_every", quantity::duration);
+    let owns = table.parsed("owns", owns).unwrap_or_default();
     let source_went_back = table.parsed("source_went_back", went_back).unwrap_or_default();
     let (source, sink) = (source?, sink?);
     let config = PipelineConfig {
@@ -206,10 +208,19 @@ fn pipeline(
         page_rows,
         document_max,
         reconcile_every,
+        owns,
         source_went_back,
         span: name.span.clone(),
     };
     Some((config, sink.span))
+}
+
+fn owns(text: &str) -> Result<Owns, String> {
+    match text {
+        "all" => Ok(Owns::All),
+        "marked" => Ok(Owns::Marked),
+        _ => Err("it is \"all\" or \"marked\"".to_owned()),
+    }
 }
 
 fn went_back(text: &str) -> Result<SourceWentBack, String> {

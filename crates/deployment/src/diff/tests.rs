@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::code::Code;
+use truekeep_core::compare::Owns;
 use truekeep_core::ports::{Item, ItemKind, ItemState, MockItems};
 use truekeep_core::{Document, Timestamp, Value};
 use truekeep_sink_memory::{Held, MemorySink};
@@ -58,6 +59,7 @@ struct World {
     rules: RulesNumber,
     cursor: u64,
     deep: bool,
+    owns: Owns,
 }
 
 impl World {
@@ -68,7 +70,7 @@ impl World {
             source.put(&key(row), row);
         }
         let (sink, items) = (MemorySink::new(), items(&[]));
-        Self { source, sink, items, rules: RULES, cursor: 1_000, deep: false }
+        Self { source, sink, items, rules: RULES, cursor: 1_000, deep: false, owns: Owns::All }
     }
 
     async fn compare(&self) -> Found {
@@ -77,6 +79,7 @@ impl World {
             rules: self.rules,
             cursor: Place::at(Version::new(self.cursor)),
             deep: self.deep,
+            owns: self.owns,
             feed: &self.source,
             records: &self.source,
             sink: &self.sink,
@@ -137,6 +140,23 @@ async fn documents_are_compared_only_if_that_is_asked_for() {
     world.source.put_by_relation(&key("b"), "newer");
     let found = world.compare().await;
     assert_eq!((found.drift(), found.in_flight), (0, 2), "each may be newer than its number");
+}
+
+/// Rule 37.
+#[tokio::test]
+async fn entries_of_others_are_drift_or_left_alone() {
+    let mut world = World::with(&["a"]);
+    world.source.declare_foreign("~");
+    world.sink.plant(key("a"), held(1, 1));
+    world.sink.plant(key("b"), Held { rank: None, ..held(1, 1) });
+    world.sink.plant(key("~"), held(1, 1));
+    let found = world.compare().await;
+    assert_eq!((found.orphan, found.unmarked), (2, 0));
+    let foreign: Vec<bool> = found.named.iter().map(|named| named.foreign).collect();
+    assert_eq!(foreign, [false, true]);
+    world.owns = Owns::Marked;
+    let found = world.compare().await;
+    assert_eq!((found.equal, found.drift(), found.unmarked), (1, 0, 2));
 }
 
 #[tokio::test]

@@ -5,25 +5,15 @@
 use truekeep_core::code::Code;
 use truekeep_core::compare::{Compare, Difference, Next, OutOfOrder, Side};
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{Listing, Records, Sink};
+use truekeep_core::ports::Records;
 use truekeep_core::{Key, Rank, RulesNumber};
 
-/// A listing that neither ends nor goes on.
-#[derive(Debug, thiserror::Error)]
-#[error("the {0} neither ended nor went on after {1}")]
-pub(super) struct Standstill(&'static str, String);
+use super::listing::{Listed, Page};
 
-impl Standstill {
-    pub fn of(listing: &'static str, after: Option<&Key>) -> Self {
-        Self(listing, after.map_or_else(|| "the beginning".to_owned(), Key::to_string))
-    }
-}
-
-impl From<Standstill> for PortError {
-    fn from(error: Standstill) -> Self {
-        let class = FailureClass::Terminal;
-        PortError::new("compare", class, Code::UNEXPECTED).caused_by(error)
-    }
+fn standstill(after: Option<&Key>) -> PortError {
+    let after = after.map_or("the beginning", Key::as_str);
+    PortError::new("compare", FailureClass::Terminal, Code::UNEXPECTED)
+        .detail(format!("the source neither ended nor went on after {after}"))
 }
 
 fn disordered(error: OutOfOrder) -> PortError {
@@ -36,7 +26,7 @@ fn disordered(error: OutOfOrder) -> PortError {
 /// before the sink's listing of its range.
 #[derive(Debug)]
 pub(super) struct Merge<'p> {
-    sink: &'p dyn Sink,
+    listed: Listed<'p>,
     records: &'p dyn Records,
     rules: RulesNumber,
     /// Whether what is equal is given too.
@@ -48,9 +38,11 @@ pub(super) struct Merge<'p> {
     /// Everything up to and with it was merged.
     pub place: Option<Key>,
     /// The sink's page after this range.
-    ahead: Option<Listing>,
+    ahead: Option<Page>,
     /// How many ranges were begun.
     ranges: u32,
+    /// Entries of the sink that are not the pipeline's, in the ranges of the next part.
+    unmarked: u64,
     pub ended: bool,
 }
 
@@ -63,6 +55,8 @@ pub(super) struct Merged {
     pub equal: u64,
     /// Which ones they are, if that is asked for.
     pub same: Vec<(Key, Rank)>,
+    /// Entries of the sink that are not the pipeline's.
+    pub unmarked: u64,
 }
 
 /// A page of the sink, and what of the source belongs to it.
@@ -77,16 +71,27 @@ struct Range {
 
 impl<'p> Merge<'p> {
     pub fn new(
-        sink: &'p dyn Sink,
+        listed: Listed<'p>,
         records: &'p dyn Records,
         rules: RulesNumber,
         deep: bool,
         after: Option<Key>,
         limit: u32,
     ) -> Self {
-        let place = after.clone();
-        let (range, ahead, ranges, ended) = (None, None, 0, false);
-        Self { sink, records, rules, deep, limit, range, after, place, ahead, ranges, ended }
+        Self {
+            listed,
+            records,
+            rules,
+            deep,
+            limit,
+            range: None,
+            place: after.clone(),
+            after,
+            ahead: None,
+            ranges: 0,
+            unmarked: 0,
+            ended: false,
+        }
     }
 
     /// The next differences, at most a page of them (M2). `None` once both sides have ended.
@@ -112,6 +117,7 @@ impl<'p> Merge<'p> {
         }
         merged.equal = range.compare.equal() - before;
         merged.same = range.compare.take_equal();
+        merged.unmarked = std::mem::take(&mut self.unmarked);
         match merged.differences.last() {
             Some(last) if merged.differences.len() >= self.limit as usize => {
                 self.place = Some(last.key().clone());
@@ -128,25 +134,15 @@ impl<'p> Merge<'p> {
 
     /// Lists the next page of the sink.
     async fn open(&mut self) -> Result<Range, PortError> {
-        let listing = match self.ahead.take() {
-            Some(listing) => listing,
-            None => self.sink.list(self.after.clone(), self.limit).await?,
+        let page = match self.ahead.take() {
+            Some(page) => page,
+            None => self.listed.page(self.after.as_ref()).await?,
         };
         self.ranges += 1;
-        // An entry without a rank of ours is as old as can be.
-        let entries: Vec<(Key, Rank)> = listing
-            .entries
-            .into_iter()
-            .map(|entry| (entry.key, entry.rank.unwrap_or_default()))
-            .collect();
-        rises(Side::Sink, self.after.as_ref(), entries.first())?;
-        if entries.is_empty() && !listing.end {
-            return Err(Standstill::of("sink", self.after.as_ref()).into());
-        }
-        let last = entries.last().map(|(key, _)| key.clone());
+        self.unmarked += page.unmarked;
         let mut compare = if self.deep { Compare::keeping_equal() } else { Compare::default() };
-        compare.feed(Side::Sink, entries, true).map_err(disordered)?;
-        Ok(Range { compare, bound: last.filter(|_| !listing.end), begun: false })
+        compare.feed(Side::Sink, page.entries, true).map_err(disordered)?;
+        Ok(Range { compare, bound: page.bound, begun: false })
     }
 
     /// Reads the next page of the source; what lies after the range is read again with its own.
@@ -158,18 +154,19 @@ impl<'p> Merge<'p> {
         // The next page of the sink is listed meanwhile, once it is clear that more than one range
         // is compared.
         let next = range.bound.clone().filter(|_| self.ahead.is_none() && self.ranges > 1);
+        let Self { listed, records, after, .. } = &mut *self;
         let listing = async {
             match next {
-                Some(bound) => self.sink.list(Some(bound), self.limit).await.map(Some),
+                Some(bound) => listed.page(Some(&bound)).await.map(Some),
                 None => Ok(None),
             }
         };
-        let (page, listing) = tokio::join!(self.records.keys(self.after.clone(), limit), listing);
+        let (page, listing) = tokio::join!(records.keys(after.clone(), limit), listing);
         let mut page = page?;
         self.ahead = listing?.or(self.ahead.take());
-        rises(Side::Source, self.after.as_ref(), page.keys.first())?;
+        rises(self.after.as_ref(), page.keys.first())?;
         if page.next.is_some() && page.next <= self.after {
-            return Err(Standstill::of("source", self.after.as_ref()).into());
+            return Err(standstill(self.after.as_ref()));
         }
         let next = page.next.filter(|next| range.bound.as_ref().is_none_or(|bound| next < bound));
         if let Some(bound) = &range.bound {
@@ -183,12 +180,13 @@ impl<'p> Merge<'p> {
     }
 }
 
-/// Checks that a page goes on where the one before ended; inside a page the merge checks (M1).
-fn rises<T>(side: Side, before: Option<&Key>, first: Option<&(Key, T)>) -> Result<(), PortError> {
+/// Checks that a page of the source goes on where the one before ended; inside a page the merge
+/// checks (M1).
+fn rises<T>(before: Option<&Key>, first: Option<&(Key, T)>) -> Result<(), PortError> {
     match (before, first) {
         (Some(before), Some((first, _))) if first <= before => {
             let (before, after) = (before.clone(), first.clone());
-            Err(disordered(OutOfOrder { side, before, after }))
+            Err(disordered(OutOfOrder { side: Side::Source, before, after }))
         }
         _ => Ok(()),
     }

@@ -66,6 +66,7 @@ struct World {
     sink: MemorySink,
     items: MockItems,
     cursor: u64,
+    owns: Owns,
     /// What happens before documents are loaded.
     before_load: Mutex<Option<fn(&MemorySource)>>,
     /// How many documents are given at once, at most.
@@ -92,7 +93,8 @@ impl World {
             sink.plant(key(name), held(version, name));
         }
         let before_load = Mutex::new(None);
-        Self { source, sink, items: items(&[]), cursor: 100, before_load, at_once: usize::MAX }
+        let (cursor, owns, at_once) = (100, Owns::All, usize::MAX);
+        Self { source, sink, items: items(&[]), cursor, owns, before_load, at_once }
     }
 
     async fn compare(&self, deep: bool) -> Stretch {
@@ -101,6 +103,7 @@ impl World {
             rules: RULES,
             cursor: Place::at(Version::new(self.cursor)),
             deep,
+            owns: self.owns,
             feed: &self.source,
             records: self,
             sink: &self.sink,
@@ -145,7 +148,7 @@ async fn a_document_altered_at_its_rank_is_drift_only_where_documents_are_compar
     let stretch = world.compare(true).await;
     let rank = Rank { rules: RULES, version: Version::new(2) };
     let difference = Difference::Altered(key("b"), rank);
-    let drift = Drift { difference, wanted: Some(rank), parked: false };
+    let drift = Drift { difference, wanted: Some(rank), parked: false, foreign: false };
     let expected =
         Stretch { drifts: vec![drift], equal: 2, listed: 3, live: 3, ..Stretch::default() };
     assert_eq!(stretch, expected);
@@ -226,6 +229,7 @@ async fn a_sink_that_cannot_verify_is_refused() {
         rules: RULES,
         cursor: Place::START,
         deep: true,
+        owns: Owns::All,
         feed: &world.source,
         records: &world,
         sink: &sink,

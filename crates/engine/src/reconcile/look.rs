@@ -3,11 +3,11 @@
 //! Invariants: Q1, Q2, Q3.
 
 use truekeep_core::code::Code;
-use truekeep_core::compare::Difference;
+use truekeep_core::compare::{Difference, Owns};
 use truekeep_core::failure::PortError;
 use truekeep_core::limits;
 use truekeep_core::ports::{CaptureState, ItemKind, NewItem};
-use truekeep_core::reconcile::{Command, Found, Observation};
+use truekeep_core::reconcile::{Command, Found, Observation, Terms};
 use truekeep_core::{Key, Rank, Stamp};
 
 use crate::comparison::{Comparison, Drift, Sides, Stretch};
@@ -21,6 +21,7 @@ impl Runner {
     pub(super) async fn look_beside(
         &self,
         held: &mut Held,
+        terms: &Terms,
         command: Command,
     ) -> Result<Observation, PortError> {
         // What capture did not see is no ground to repair or to delete on.
@@ -30,16 +31,18 @@ impl Runner {
             return Ok(Observation::Looked(view.capture));
         }
         match command {
-            Command::Look { deep } => {
-                if deep {
+            Command::Look => {
+                if terms.deep {
                     self.pipeline.sink.capabilities().verifying()?;
                 }
                 Ok(Observation::Looked(view.capture))
             }
             Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
-            Command::Compare { after, park, deep } => self.compare(held, after, park, deep).await,
+            Command::Compare { after, park } => self.compare(held, terms, after, park).await,
             Command::Purge { after, orphans_max, altered_max } => {
-                self.purge(held, after, orphans_max, altered_max).await
+                let deep = altered_max.is_some();
+                let (stretch, next) = self.part(held, terms.owns, after, deep).await?;
+                self.purge(held, stretch, next, (orphans_max, altered_max.unwrap_or(0))).await
             }
             Command::Await { numbered } => {
                 Ok(Observation::Awaited { reached: at.covers(numbered) })
@@ -58,12 +61,13 @@ impl Runner {
         Ok(Observation::Audited { next: page.next, missed, ghosts, numbered })
     }
 
-    fn sides<'p>(&'p self, held: &Held, deep: bool) -> Sides<'p> {
+    fn sides<'p>(&'p self, held: &Held, owns: Owns, deep: bool) -> Sides<'p> {
         Sides {
             scope: held.scope.clone(),
             rules: held.terms.rules,
             cursor: held.cursor().cloned().unwrap_or_default(),
             deep,
+            owns,
             feed: self.pipeline.feed.as_ref(),
             records: self.pipeline.records.as_ref(),
             sink: self.pipeline.sink.as_ref(),
@@ -75,10 +79,11 @@ impl Runner {
     async fn part(
         &self,
         held: &Held,
+        owns: Owns,
         after: Option<Key>,
         deep: bool,
     ) -> Result<(Stretch, Option<Key>), PortError> {
-        let mut comparison = Comparison::begin(self.sides(held, deep), after, PAGE);
+        let mut comparison = Comparison::begin(self.sides(held, owns, deep), after, PAGE);
         let stretch = comparison.advance().await?.unwrap_or_default();
         Ok((stretch, comparison.place().cloned()))
     }
@@ -86,12 +91,13 @@ impl Runner {
     async fn compare(
         &self,
         held: &Held,
+        terms: &Terms,
         after: Option<Key>,
         park: bool,
-        deep: bool,
     ) -> Result<Observation, PortError> {
-        let (stretch, next) = self.part(held, after, deep).await?;
-        let mut found = Found { listed: stretch.listed, live: stretch.live, ..Found::default() };
+        let (stretch, next) = self.part(held, terms.owns, after, terms.deep).await?;
+        let Stretch { listed, live, unmarked, .. } = stretch;
+        let mut found = Found { listed, live, unmarked, ..Found::default() };
         // A document that may only be newer than its version is delivered once more: that is no
         // repair, and does no harm.
         let (mut repairs, mut parked) = (stretch.undecided, Vec::new());
@@ -118,11 +124,10 @@ impl Runner {
     async fn purge(
         &self,
         held: &mut Held,
-        after: Option<Key>,
-        orphans_max: u64,
-        altered_max: Option<u64>,
+        stretch: Stretch,
+        next: Option<Key>,
+        (orphans_max, altered_max): (u64, u64),
     ) -> Result<Observation, PortError> {
-        let (stretch, next) = self.part(held, after, altered_max.is_some()).await?;
         let (mut orphans, mut altered) = (Vec::new(), Vec::new());
         for drift in stretch.drifts.into_iter().filter(|drift| !drift.parked) {
             match drift.difference {
@@ -141,7 +146,7 @@ impl Runner {
             exceeded,
             numbered,
         };
-        if orphans.len() as u64 > orphans_max || mended > altered_max.unwrap_or(0) {
+        if orphans.len() as u64 > orphans_max || mended > altered_max {
             return Ok(purged(0, 0, 0, 0, true, None));
         }
         let mut keys: Vec<Key> = orphans.iter().map(|(key, _)| key.clone()).collect();

@@ -4,16 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use truekeep_adapter_memory::MemorySource;
+use truekeep_core::Version;
 use truekeep_core::certificate::State;
 use truekeep_core::code::Code;
-use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{
-    AuditPage, Capture, CaptureReport, FillProgress, ItemKind, Items, Numbered, RunState,
-};
-use truekeep_core::{Key, Version};
-use truekeep_engine::{Ending, Pipeline, Stopper};
+use truekeep_core::failure::FailureClass;
+use truekeep_core::ports::{Capture, ItemKind, Items, RunState};
+use truekeep_engine::Ending;
 
 use crate::reconcile::{announce, delivered, ended, plant, wish};
 use crate::world::tap::{Fault, Grudge};
@@ -230,52 +226,19 @@ async fn a_stop_acknowledges_what_was_delivered() {
     assert!(matches!(ending, Ending::Halted(code, _) if code == Code::SOURCE_WENT_BACK));
 }
 
-/// A source to which some keys are no keys of its own.
-#[derive(Debug)]
-struct Foreigners(Arc<MemorySource>);
-
-#[async_trait]
-impl Capture for Foreigners {
-    async fn install(&self) -> Result<CaptureReport, PortError> {
-        self.0.install().await
-    }
-    async fn fill(&self) -> Result<FillProgress, PortError> {
-        self.0.fill().await
-    }
-    async fn verify(&self) -> Result<CaptureReport, PortError> {
-        self.0.verify().await
-    }
-    async fn audit(&self, after: Option<Key>, limit: u32) -> Result<AuditPage, PortError> {
-        self.0.audit(after, limit).await
-    }
-    async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError> {
-        let (foreign, ours): (Vec<_>, Vec<_>) =
-            keys.iter().cloned().partition(|key| key.as_str().starts_with("foreign"));
-        Ok(Numbered { foreign, ..self.0.number(&ours).await? })
-    }
-    async fn begin_again(&self, above: Version) -> Result<(), PortError> {
-        self.0.begin_again(above).await
-    }
-    async fn remove(&self) -> Result<(), PortError> {
-        self.0.remove().await
-    }
-}
-
 /// X62: an entry that no record can be is removed directly, and vouched for only once it is gone.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_entry_is_removed_or_leaves_the_sink_untrusted() {
     for grudge in [None, Some(Grudge::Refuses), Some(Grudge::PutsOff)] {
         let world = delivered().await;
+        world.source.declare_foreign("foreign");
         plant(&world, "foreign", 3);
         let process = world.process();
         if let Some(grudge) = grudge {
             process.tap.bear("foreign", grudge);
         }
         wish(&world, "wish", false).await;
-        let capture = Arc::new(Foreigners(world.source.clone()));
-        let pipeline = Pipeline { capture, ..process.pipeline() };
-        let (_stopper, stop) = Stopper::new();
-        process.worker(vec![pipeline]).run_once(stop).await;
+        process.drain().await;
         let gone = !world.sink.contents().contains_key(&key("foreign"));
         assert_eq!(gone, grudge.is_none());
         let state = world.certificate().await.state;

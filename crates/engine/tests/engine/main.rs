@@ -7,6 +7,7 @@ mod follow;
 mod items;
 mod killers;
 mod leases;
+mod owns;
 mod pauses;
 mod races;
 mod reconcile;

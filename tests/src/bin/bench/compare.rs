@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use truekeep::diff::compare;
 use truekeep::reconcile::Wish;
+use truekeep_core::compare::Owns;
 use truekeep_core::reconcile::Terms;
 use truekeep_core::{PipelineName, Place, RulesNumber, Version};
 use truekeep_engine::{Comparison, Sides};
@@ -176,6 +177,7 @@ pub async fn whole(
         rules: RulesNumber::new(1),
         cursor: Place::at(Version::new(u64::MAX - 1)),
         deep: kind == Kind::Documents,
+        owns: Owns::All,
         feed: pipeline.feed.as_ref(),
         records: pipeline.records.as_ref(),
         sink: pipeline.sink.as_ref(),

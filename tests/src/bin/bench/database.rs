@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use truekeep::clock::SystemClock;
 use truekeep::entropy::RandomEntropy;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource, Watch};
+use truekeep_core::compare::Owns;
 use truekeep_core::ports::Capture;
 use truekeep_core::{Fingerprint, PipelineName, ScopeId};
 use truekeep_engine::{Pipeline, Ports};
@@ -115,6 +116,7 @@ pub fn pipeline(source: &SqliteSource, sink: SqliteSink) -> Result<Pipeline, Box
         records: Arc::new(source.clone()),
         capture: Arc::new(source.clone()),
         reconcile_every: None,
+        owns: Owns::All,
         source_went_back: Default::default(),
         sink: Arc::new(sink),
     })

@@ -4,15 +4,20 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use truekeep_core::Version;
+use truekeep_core::compare::Owns;
 use truekeep_core::ports::{
-    Applied, Batch, Capabilities, Confirmation, Delivery, KeyPage, Loaded, Mark, MockRecords,
-    Receipt,
+    Applied, Batch, Capabilities, Confirmation, Delivery, KeyPage, Listing, Loaded, Mark,
+    MockRecords, Receipt, Sink,
 };
 use truekeep_sink_memory::MemorySink;
 
 use super::*;
 
 const RULES: RulesNumber = RulesNumber::new(1);
+
+fn listed(sink: &dyn Sink, limit: u32) -> Listed<'_> {
+    Listed::new(sink, Owns::All, limit)
+}
 
 fn key(text: &str) -> Key {
     Key::new(text)
@@ -82,7 +87,7 @@ async fn each_range_is_listed_in_the_sink_before_it_is_read_in_the_source() {
     let witness = Arc::new(Witness::default());
     let sink = Pages(vec!["b", "c", "f"], Arc::clone(&witness));
     let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, false, None, 10);
+    let mut merge = Merge::new(listed(&sink, 10), &records, RULES, false, None, 10);
     let (mut found, mut equal) = (Vec::new(), 0);
     while let Some(merged) = merge.advance().await.expect("ordered") {
         found.extend(merged.differences);
@@ -100,7 +105,7 @@ async fn memory_holds_a_page_of_differences_however_sparse_the_sink_is() {
     let witness = Arc::new(Witness::default());
     let sink = Pages(vec!["z"], Arc::clone(&witness));
     let records = records(&["a", "b", "c", "d", "e", "f", "g", "h"], &witness);
-    let mut merge = Merge::new(&sink, &records, RULES, false, None, 2);
+    let mut merge = Merge::new(listed(&sink, 2), &records, RULES, false, None, 2);
     let mut pages = Vec::new();
     while let Some(merged) = merge.advance().await.expect("ordered") {
         pages.push(merged.differences.len());
@@ -117,7 +122,7 @@ async fn a_side_that_stands_still_or_goes_back_ends_the_comparison() {
         let mut records = MockRecords::new();
         let page = KeyPage { keys, next };
         records.expect_keys().returning(move |_, _| Ok(page.clone()));
-        let mut merge = Merge::new(&sink, &records, RULES, false, None, 10);
+        let mut merge = Merge::new(listed(&sink, 10), &records, RULES, false, None, 10);
         let error = merge.advance().await.expect_err("neither is a listing");
         assert_eq!(error.code, Code::UNEXPECTED, "{}", error.chain());
     }
@@ -133,7 +138,7 @@ async fn a_source_that_lists_a_key_twice_ends_the_comparison() {
         let next = if after.is_some() { None } else { Some(key("c")) };
         Ok(KeyPage { keys, next })
     });
-    let mut merge = Merge::new(&sink, &records, RULES, false, None, 10);
+    let mut merge = Merge::new(listed(&sink, 10), &records, RULES, false, None, 10);
     merge.advance().await.expect("the first range is in order");
     let error = merge.advance().await.expect_err("b was listed before");
     assert!(error.chain().contains("byte order"), "{}", error.chain());
@@ -159,7 +164,7 @@ async fn an_empty_page_of_the_source_goes_on_from_where_it_says() {
         let keys = found.into_iter().map(|name| (key(name), Version::new(1))).collect();
         Ok(KeyPage { keys, next: next.map(key) })
     });
-    let mut merge = Merge::new(&sink, &records, RULES, false, None, 10);
+    let mut merge = Merge::new(listed(&sink, 10), &records, RULES, false, None, 10);
     let (mut found, mut equal) = (Vec::new(), 0);
     while let Some(merged) = merge.advance().await.expect("ordered") {
         found.extend(merged.differences);
@@ -179,7 +184,7 @@ async fn a_comparison_goes_on_after_its_place() {
     let records = records(&["a", "b", "c", "d", "e", "f", "g"], &witness);
     let (mut place, mut keys) = (None, String::new());
     loop {
-        let mut merge = Merge::new(&sink, &records, RULES, false, place, 2);
+        let mut merge = Merge::new(listed(&sink, 2), &records, RULES, false, place, 2);
         let found = merge.advance().await.expect("ordered").expect("more").differences;
         keys.extend(found.iter().map(|difference| difference.key().as_str()));
         place = merge.place.clone();

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use truekeep_adapter_memory::{MemoryLedger, MemorySource};
 use truekeep_core::certificate::Certificate;
+use truekeep_core::compare::Owns;
 use truekeep_core::follow::{Phase, SourceWentBack};
 use truekeep_core::ports::{Archive, Clock, Entropy, Items, Ledger, ProcedureKind, Run};
 use truekeep_core::{
@@ -96,6 +97,7 @@ pub struct World {
     pub began: Instant,
     pub entropy: Arc<Counted>,
     pub source_went_back: SourceWentBack,
+    pub owns: Owns,
 }
 
 impl World {
@@ -113,6 +115,7 @@ impl World {
             began,
             entropy: Arc::default(),
             source_went_back: SourceWentBack::Halt,
+            owns: Owns::All,
         }
     }
 
@@ -224,6 +227,7 @@ impl Process {
             records: self.tapped(source),
             capture: source.clone(),
             reconcile_every: None,
+            owns: self.world.owns,
             source_went_back: self.world.source_went_back,
             sink: self.tapped(sink),
         }
