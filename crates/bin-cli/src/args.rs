@@ -64,6 +64,8 @@ pub enum Command {
     Pause(Steer),
     /// Lets paused pipelines go on from where they were.
     Resume(Steer),
+    /// Ends the reconcile of a pipeline that is under way.
+    Cancel(Cancel),
     /// Says whether sinks are complete: exit code 0 if they are, 4 if not.
     Coverage(Coverage),
     /// Waits until sinks are complete.
@@ -201,6 +203,28 @@ pub struct Steer {
     pub all: bool,
     #[command(flatten)]
     pub reason: Reason,
+}
+
+/// `cancel`.
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// Which pipeline.
+    #[arg(value_name = "NAME")]
+    pub pipeline: String,
+    /// What of it.
+    #[arg(long, value_enum, default_value_t = Effort::Reconcile)]
+    pub run: Effort,
+    #[command(flatten)]
+    pub reason: Reason,
+}
+
+/// What is under way in a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Effort {
+    /// Delivers every change; it has no end.
+    Follow,
+    /// Holds both sides against each other.
+    Reconcile,
 }
 
 /// Why an operator decides.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod apply;
+pub mod cancel;
 pub mod capture;
 pub mod check;
 pub mod completions;

@@ -99,6 +99,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Parked(parked) => commands::parked::parked(session, parked).await,
         Command::Pause(wanted) => commands::steer::steer(session, wanted, Steering::Pause).await,
         Command::Resume(wanted) => commands::steer::steer(session, wanted, Steering::Resume).await,
+        Command::Cancel(wanted) => commands::cancel::cancel(session, wanted).await,
         Command::Coverage(coverage) => commands::coverage::coverage(session, coverage).await,
         Command::History(wanted) => commands::history::history(session, wanted).await,
         Command::Wait(wait) => commands::wait::wait(session, wait).await,

@@ -77,7 +77,7 @@ macro_rules! codes {
 codes! {
     CANCELLED:
         "An operator ended a reconcile before it had ended by itself.",
-        "`truekeep cancel`, or a `truekeep reconcile --confirm` that took its place.",
+        "`truekeep cancel`; `truekeep history` says who did it.",
         "If the certificate is stale for it, run `truekeep reconcile`: what it had not come to may still differ.";
     CAPTURE_CHANGED:
         "The triggers that record changes are not the ones that were installed, so changes may have been missed.",

@@ -1,10 +1,11 @@
 //! What operators decide, by whom and on what they saw.
 
-use truekeep_core::PipelineName;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{PipelineRecord, Steer, Steered, Steering};
+use truekeep_core::ports::{Cancelled, PipelineRecord, ProcedureKind, Steer, Steered, Steering};
+use truekeep_core::{PipelineName, ScopeId};
 
+use crate::reconcile::Standing;
 use crate::status::LedgerPorts;
 
 /// Who decides, and why, as the history tells it.
@@ -49,6 +50,42 @@ pub async fn steer(
             Err(error.detail(pipeline.to_string()))
         }
     }
+}
+
+/// What became of a wish to cancel a reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelAnswer {
+    /// It ended with this wish.
+    Ended(Standing),
+    /// It had ended before: nothing changed.
+    Over(Standing),
+    /// There was none.
+    None,
+}
+
+/// Cancels the reconcile of a pipeline that is under way.
+///
+/// # Errors
+/// The ledger's; `PIPELINE_UNKNOWN` for a pipeline that was never announced.
+pub async fn cancel(
+    ledger: &LedgerPorts,
+    pipeline: &PipelineName,
+    by: &str,
+) -> Result<CancelAnswer, PortError> {
+    if ledger.ledger.pipeline(pipeline).await?.is_none() {
+        let class = FailureClass::Terminal;
+        let error = PortError::new("cancel a reconcile", class, Code::PIPELINE_UNKNOWN);
+        return Err(error.detail(pipeline.to_string()));
+    }
+    let scope = ScopeId::whole(pipeline.clone());
+    let Some(run) = ledger.ledger.load(&scope, ProcedureKind::Reconcile).await? else {
+        return Ok(CancelAnswer::None);
+    };
+    Ok(match ledger.operations.cancel(&scope, &run.id, by).await? {
+        Cancelled::Ended(run) => CancelAnswer::Ended(Standing::of(&run)?),
+        Cancelled::Over(run) => CancelAnswer::Over(Standing::of(&run)?),
+        Cancelled::Perpetual | Cancelled::Unknown => CancelAnswer::None,
+    })
 }
 
 #[cfg(test)]

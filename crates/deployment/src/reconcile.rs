@@ -92,7 +92,11 @@ impl Wish {
 }
 
 impl Standing {
-    fn of(run: &Run) -> Result<Self, PortError> {
+    /// How a run of reconcile stands.
+    ///
+    /// # Errors
+    /// `UNEXPECTED` for a phase that this program cannot read.
+    pub fn of(run: &Run) -> Result<Self, PortError> {
         let stored: Stored = serde_json::from_str(&run.phase).map_err(unreadable)?;
         let code = match &run.state {
             RunState::Active | RunState::Succeeded => None,

@@ -17,6 +17,8 @@ use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{LedgerId, Moment, PipelineName, Place, ScopeId, Timestamp, limits};
 
+use crate::reconcile::Standing;
+
 /// The ports of one ledger.
 #[derive(Debug, Clone)]
 pub struct LedgerPorts {
@@ -63,6 +65,8 @@ pub struct Known {
     pub run: Option<Run>,
     /// Where that run is.
     pub phase: Option<Phase>,
+    /// How the newest reconcile stands.
+    pub reconcile: Option<Standing>,
     /// The lease, in force or not.
     pub lease: Option<Lease>,
 }
@@ -78,12 +82,14 @@ impl Known {
         let certificate = ports.archive.certificate(&scope).await?;
         let run = ports.ledger.load(&scope, ProcedureKind::Follow).await?;
         let phase = run.as_ref().map(phase).transpose()?;
+        let reconcile = ports.ledger.load(&scope, ProcedureKind::Reconcile).await?;
+        let reconcile = reconcile.as_ref().map(Standing::of).transpose()?;
         let (lease, now) = match record {
             Some(_) => ports.leases.holder(&scope).await?,
             None => (None, ports.ledger.now().await?),
         };
         let ledger = ports.ledger.identity().await?;
-        Ok(Self { ledger, now, scope, record, certificate, run, phase, lease })
+        Ok(Self { ledger, now, scope, record, certificate, run, phase, reconcile, lease })
     }
 
     /// What the certificate says; one of other rules than those in force counts as stale. `None`
@@ -174,6 +180,8 @@ pub struct PipelineStatus {
     pub phase: Option<&'static str>,
     /// Every change before this place was delivered.
     pub cursor: String,
+    /// How far the reconcile is that is under way.
+    pub reconcile: Option<Standing>,
     /// What ails the run.
     pub health: Option<Health>,
     /// Who holds the lease.
@@ -232,6 +240,7 @@ impl PipelineStatus {
             delivered: known.run.as_ref().map_or(0, |run| run.delivered),
             phase: known.phase.as_ref().map(Phase::name),
             cursor: known.cursor().to_string(),
+            reconcile: known.reconcile.clone().filter(|standing| standing.active),
             health: health.and_then(|health| {
                 Some(Health {
                     code: health.code.as_ref()?.to_string(),

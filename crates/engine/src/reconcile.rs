@@ -136,16 +136,41 @@ impl Runner {
         }
     }
 
-    /// Finds the run that somebody wished for, or opens the one that is due.
-    pub(crate) async fn find_beside(&mut self, held: &mut Held) -> Result<(), PortError> {
+    /// Finds the run that somebody wished for, or opens the one that is due. `Some` if the lease
+    /// was lost on the way.
+    pub(crate) async fn find_beside(&mut self, held: &mut Held) -> Result<Option<Turn>, PortError> {
         if held.beside.is_some() {
-            return Ok(());
+            return Ok(None);
         }
-        let open = self.ports.ledger.load(&held.scope, ProcedureKind::Reconcile).await?;
-        if let Some(run) = open.filter(|run| run.state == RunState::Active) {
-            held.beside = Some(Beside::adopt(run)?);
-            return Ok(());
+        let newest = self.ports.ledger.load(&held.scope, ProcedureKind::Reconcile).await?;
+        match newest {
+            Some(run) if run.state == RunState::Active => held.beside = Some(Beside::adopt(run)?),
+            Some(run) if run.state == RunState::Stopped(Code::CANCELLED) => {
+                return self.cancelled_beside(held).await;
+            }
+            Some(_) | None => self.begin_beside(held).await?,
         }
+        Ok(None)
+    }
+
+    /// What a cancelled run had found is not repaired by itself: the operator would have to cancel
+    /// again each minute. The certificate says why it stays stale. A doubt about everything is
+    /// another matter, and is looked into all the same.
+    async fn cancelled_beside(&mut self, held: &mut Held) -> Result<Option<Turn>, PortError> {
+        let tail = held.phase.tail();
+        let found = tail.is_some_and(|tail| tail.distrust == Some(Code::DRIFT_FOUND));
+        if found && matches!(held.phase, follow::Phase::Tailing(_)) {
+            let told = follow::Observation::Judged(Some(Code::CANCELLED));
+            let told = Performed::fact(told).ailing(held.health.clone());
+            let turn = self.conclude(held, told).await?;
+            return Ok(Some(turn).filter(|turn| *turn == Turn::ClaimLost));
+        }
+        self.begin_beside(held).await?;
+        Ok(None)
+    }
+
+    /// Opens the run that is due by itself.
+    async fn begin_beside(&mut self, held: &mut Held) -> Result<(), PortError> {
         let Some(key) = self.due_beside(held) else { return Ok(()) };
         if self.opened.as_ref() == Some(&key) {
             return Ok(());
@@ -187,7 +212,11 @@ impl Runner {
         let now = held.now(self.ports.clock.as_ref());
         match &tail.distrust {
             // An operator has to say yes first.
-            Some(code) if *code == Code::GUARD_REFUSED || *code == Code::SINK_AHEAD => None,
+            Some(code)
+                if [Code::GUARD_REFUSED, Code::SINK_AHEAD, Code::CANCELLED].contains(code) =>
+            {
+                None
+            }
             Some(_) => {
                 let (fence, often) = (held.lease.fence, now.ms() / REPAIR_EVERY_MS);
                 Some(format!("repair-{fence}-{often}"))

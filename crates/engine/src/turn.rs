@@ -91,7 +91,9 @@ impl Runner {
         let numbering = matches!(performed.seen, Observation::Filled { done: false });
         let turn = self.conclude(held, performed).await?;
         if opened {
-            self.find_beside(held).await?;
+            if let Some(lost) = self.find_beside(held).await? {
+                return Ok(lost);
+            }
             self.distrust_beside(held);
         }
         let turn = self.beside(held, turn).await?;
@@ -131,8 +133,7 @@ impl Runner {
         if pulse.run_version != held.version {
             return self.reload(held, Lost::RunVersion).await.map(Some);
         }
-        self.find_beside(held).await?;
-        Ok(None)
+        self.find_beside(held).await
     }
 
     /// Takes the ledger's time and the scope's items as they are. `None` if the run is gone.

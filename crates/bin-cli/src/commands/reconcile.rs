@@ -107,6 +107,7 @@ fn exit_of(standing: &Standing) -> Exit {
         None if standing.active => Exit::Incomplete,
         None => Exit::Done,
         Some(_) if standing.active => Exit::Incomplete,
+        Some(code) if *code == Code::CANCELLED => Exit::Incomplete,
         Some(code) if *code == Code::GUARD_REFUSED => Exit::GuardRefused,
         Some(_) => Exit::Halted,
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
+use truekeep::reconcile::Standing;
 use truekeep::status::{Known, LedgerPorts, PipelineStatus};
 use truekeep::wiring::Purpose;
 
@@ -102,6 +103,9 @@ fn words(shown: &Statuses) -> String {
     for status in &shown.pipelines {
         if let Some(code) = &status.code {
             text += &format!("{}: {code} (`truekeep explain {code}`)\n", status.pipeline);
+        }
+        if let Some(Standing { phase, report, .. }) = &status.reconcile {
+            text += &format!("{}: reconcile {phase}: {report}\n", status.pipeline);
         }
         if let Some(health) = &status.health {
             let again = dash(health.due_at.as_ref());

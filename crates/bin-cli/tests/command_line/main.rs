@@ -1,6 +1,7 @@
 //! The built binary over real files: what a user sees, as snapshots, and how it exits.
 
 mod bad_input;
+mod cancels;
 mod certificate;
 mod doctor;
 mod drift;

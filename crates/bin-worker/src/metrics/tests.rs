@@ -33,6 +33,7 @@ fn empty(scope: ScopeId) -> Result<Known, PortError> {
         certificate: None,
         run: None,
         phase: None,
+        reconcile: None,
         lease: None,
     })
 }

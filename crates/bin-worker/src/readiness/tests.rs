@@ -28,6 +28,7 @@ fn nobody() -> Known {
         certificate: None,
         run: None,
         phase: None,
+        reconcile: None,
         lease: None,
     }
 }

@@ -36,7 +36,8 @@ pub struct Tail {
     /// When it was written.
     pub registered_at: Timestamp,
     /// Why no moment is claimed although everything is delivered: the sink is known not to hold what
-    /// it was given. A reconcile sets it, and takes it away when it has ended well.
+    /// it was given. A reconcile sets it, and takes it away when it has ended well; an operator who
+    /// cancels the one that was repairing it leaves it so.
     pub distrust: Option<Code>,
     /// When the source was last numbered anew because it went back.
     pub repaired_at: Option<Timestamp>,

@@ -45,6 +45,7 @@ fn known() -> Known {
         }),
         run: None,
         phase: None,
+        reconcile: None,
         lease: None,
     }
 }

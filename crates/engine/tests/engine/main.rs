@@ -1,5 +1,6 @@
 //! The rules of the engine, over the reference ledger, source and sink, in virtual time.
 
+mod cancels;
 mod cost;
 mod deep;
 mod doubts;

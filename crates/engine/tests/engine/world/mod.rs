@@ -225,7 +225,7 @@ impl Process {
             rules: "{}".into(),
             feed: self.tapped(source),
             records: self.tapped(source),
-            capture: source.clone(),
+            capture: self.tapped(source),
             reconcile_every: None,
             owns: self.world.owns,
             source_went_back: self.world.source_went_back,

@@ -9,11 +9,11 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Acquired, Announced, Announcement, Applied, Batch, Body, Capabilities, Change, ChangePage,
-    Commit, Committed, Confirmation, Consumer, Delivery, Feed, Item, ItemCursor, ItemFilter,
-    ItemKind, Items, KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Opened,
-    PipelineRecord, ProcedureKind, Pulse, Pulsed, Receipt, Records, Registration, Retried, Run,
-    Sink, SourceView,
+    Acquired, Announced, Announcement, Applied, AuditPage, Batch, Body, Capabilities, Capture,
+    CaptureReport, Change, ChangePage, Commit, Committed, Confirmation, Consumer, Delivery, Feed,
+    FillProgress, Item, ItemCursor, ItemFilter, ItemKind, Items, KeyPage, Leases, Ledger, Listing,
+    Loaded, Mark, NewRun, Numbered, Opened, PipelineRecord, ProcedureKind, Pulse, Pulsed, Receipt,
+    Records, Registration, Retried, Run, Sink, SourceView,
 };
 use truekeep_core::{
     Document, HolderId, Key, LeaseToken, LedgerId, PipelineName, Place, ScopeId, Timestamp, Value,
@@ -151,6 +151,31 @@ impl Feed for Tapped<MemorySource> {
     }
     async fn pulse(&self) -> Result<Pulsed, PortError> {
         pass!(self, "feed.pulse", Feed::pulse(&*self.port))
+    }
+}
+
+#[async_trait]
+impl Capture for Tapped<MemorySource> {
+    async fn install(&self) -> Result<CaptureReport, PortError> {
+        pass!(self, "capture.install", self.port.install())
+    }
+    async fn fill(&self) -> Result<FillProgress, PortError> {
+        pass!(self, "capture.fill", self.port.fill())
+    }
+    async fn verify(&self) -> Result<CaptureReport, PortError> {
+        pass!(self, "capture.verify", self.port.verify())
+    }
+    async fn audit(&self, after: Option<Key>, limit: u32) -> Result<AuditPage, PortError> {
+        pass!(self, "capture.audit", self.port.audit(after, limit))
+    }
+    async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError> {
+        pass!(self, "capture.number", self.port.number(keys))
+    }
+    async fn begin_again(&self, above: Version) -> Result<(), PortError> {
+        pass!(self, "capture.begin_again", self.port.begin_again(above))
+    }
+    async fn remove(&self) -> Result<(), PortError> {
+        pass!(self, "capture.remove", Capture::remove(&*self.port))
     }
 }
 
