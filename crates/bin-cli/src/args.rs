@@ -57,7 +57,7 @@ pub enum Command {
     Diff(Diff),
     /// Holds sinks against their sources, and repairs what differs.
     Reconcile(Reconcile),
-    /// Lists, shows or retries records that were set aside.
+    /// Lists, shows, retries or gives up records that were set aside.
     #[command(subcommand)]
     Parked(Parked),
     /// Ends work on pipelines until they are resumed; certificates and progress stay.
@@ -252,8 +252,10 @@ pub enum Parked {
     List(ParkedList),
     /// Shows one with its reason and what to do.
     Show(ParkedKey),
-    /// Tries one again, or all of them.
+    /// Tries one again, or all of them; a record that is not set aside is delivered once more.
     Retry(ParkedRetry),
+    /// Gives one up: it needs nobody any more, and stays missing in what is certified.
+    Discard(ParkedDiscard),
 }
 
 /// `parked list`.
@@ -267,6 +269,9 @@ pub struct ParkedList {
     /// Lists those after this key.
     #[arg(long, value_name = "KEY", requires = "pipelines")]
     pub after: Option<String>,
+    /// Lists those that were given up.
+    #[arg(long)]
+    pub discarded: bool,
 }
 
 /// `parked show`.
@@ -276,6 +281,17 @@ pub struct ParkedKey {
     pub selection: Selection,
     /// Which record.
     pub key: String,
+}
+
+/// `parked discard`.
+#[derive(Debug, Args)]
+pub struct ParkedDiscard {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Which record.
+    pub key: String,
+    #[command(flatten)]
+    pub reason: Reason,
 }
 
 /// `parked retry`.

@@ -1,16 +1,19 @@
-//! `parked`: records that were set aside. Needs the ledger only.
+//! `parked`: records that were set aside. Needs the ledger; the source only for a record that is not.
 
 use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
+use truekeep::operator;
 use truekeep::status::LedgerPorts;
 use truekeep::trouble::remedy;
-use truekeep::wiring::Purpose;
-use truekeep_core::ports::{Item, ItemCursor, ItemFilter, ItemKind, ItemState, Retried};
-use truekeep_core::{Key, ScopeId};
+use truekeep::wiring::{Purpose, open_source};
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::{Discarded, Item, ItemCursor, ItemFilter, ItemKind, ItemState, Retried};
+use truekeep_core::{Key, ScopeId, Timestamp};
 
-use crate::args::{Parked, ParkedKey, ParkedList, ParkedRetry};
+use crate::args::{Parked, ParkedDiscard, ParkedKey, ParkedList, ParkedRetry};
 use crate::output::{plain, table};
 use crate::session::Session;
 
@@ -22,6 +25,8 @@ struct Listed {
     items: Vec<Shown>,
     /// Whether there are more than were asked for.
     more: bool,
+    /// Whether there are others that were given up.
+    discarded: bool,
 }
 
 #[derive(Serialize)]
@@ -46,28 +51,52 @@ struct RetriedReport {
     unchanged: u64,
 }
 
+impl RetriedReport {
+    fn count(&mut self, answer: &Retried) {
+        match answer {
+            Retried::Pending => self.pending += 1,
+            Retried::Unchanged | Retried::Leased(_) => self.unchanged += 1,
+            // It was settled meanwhile.
+            Retried::Unknown => {}
+        }
+    }
+}
+
 pub async fn parked(session: &Session, wanted: &Parked) -> Result<Exit, Trouble> {
     match wanted {
         Parked::List(list) => self::list(session, list).await,
         Parked::Show(key) => show(session, key).await,
         Parked::Retry(retry) => self::retry(session, retry).await,
+        Parked::Discard(discard) => self::discard(session, discard).await,
     }
 }
 
 async fn list(session: &Session, wanted: &ParkedList) -> Result<Exit, Trouble> {
     let ledger = session.ledger(Purpose::Read).await?;
-    let mut listed = Listed { items: Vec::new(), more: false };
+    let mut listed = Listed { items: Vec::new(), more: false, discarded: false };
+    let filter = if wanted.discarded { ItemFilter::Discarded } else { ItemFilter::Parked };
     for pipeline in session.selected(&wanted.selection)? {
         let after = wanted.after.as_deref().map(|key| ItemCursor(Key::new(key)));
         let left = wanted.limit - listed.items.len() as u32;
-        let mut items = page(&ledger, pipeline, after, left.saturating_add(1).min(10_000)).await?;
+        let limit = left.saturating_add(1).min(10_000);
+        let mut items = page(&ledger, pipeline, filter, after, limit).await?;
         listed.more |= items.len() > left as usize;
         items.truncate(left as usize);
         listed.items.extend(items.into_iter().map(|item| Shown::of(&item)));
+        if !wanted.discarded {
+            let given_up = page(&ledger, pipeline, ItemFilter::Discarded, None, 1).await?;
+            listed.discarded |= !given_up.is_empty();
+        }
     }
     session.out.show(&listed, |listed| {
+        let others = match listed.discarded {
+            true => "others were given up: `truekeep parked list --discarded`\n",
+            false => "",
+        };
         if listed.items.is_empty() {
-            return "nothing is parked".to_owned();
+            let nothing =
+                if wanted.discarded { "nothing was given up" } else { "nothing is parked" };
+            return format!("{nothing}\n{others}");
         }
         let row = |shown: &Shown| {
             let Shown { pipeline, code, attempts, .. } = shown;
@@ -76,7 +105,7 @@ async fn list(session: &Session, wanted: &ParkedList) -> Result<Exit, Trouble> {
         };
         let rows: Vec<_> = listed.items.iter().map(row).collect();
         let more = if listed.more { "and more: use --limit, or --after KEY\n" } else { "" };
-        table(["pipeline", "key", "code", "tries", "reason"], &rows) + more
+        table(["pipeline", "key", "code", "tries", "reason"], &rows) + more + others
     });
     Ok(Exit::Done)
 }
@@ -84,6 +113,7 @@ async fn list(session: &Session, wanted: &ParkedList) -> Result<Exit, Trouble> {
 async fn page(
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
+    filter: ItemFilter,
     after: Option<ItemCursor>,
     limit: u32,
 ) -> Result<Vec<Item>, Trouble> {
@@ -92,7 +122,7 @@ async fn page(
         return Ok(Vec::new());
     }
     let scope = ScopeId::whole(pipeline.name.clone());
-    Ok(ledger.items.list(&scope, ItemFilter::Parked, after, limit).await?)
+    Ok(ledger.items.list(&scope, filter, after, limit).await?)
 }
 
 async fn show(session: &Session, wanted: &ParkedKey) -> Result<Exit, Trouble> {
@@ -120,18 +150,16 @@ async fn retry(session: &Session, wanted: &ParkedRetry) -> Result<Exit, Trouble>
     let mut report = RetriedReport { pending: 0, unchanged: 0 };
     if let Some(key) = &wanted.key {
         let pipeline = session.one(&wanted.selection)?;
-        if !again(&ledger, pipeline, &Key::new(key.as_str()), &mut report).await? {
-            return Err(unknown(pipeline, key));
-        }
+        report.count(&retry_one(session, &ledger, pipeline, key).await?);
     } else {
         for pipeline in session.selected(&wanted.selection)? {
             let mut after = None;
             loop {
-                let items = page(&ledger, pipeline, after, PAGE).await?;
+                let items = page(&ledger, pipeline, ItemFilter::Parked, after, PAGE).await?;
                 let Some(last) = items.last() else { break };
                 after = Some(ItemCursor(last.key.clone()));
                 for item in &items {
-                    again(&ledger, pipeline, &item.key, &mut report).await?;
+                    report.count(&ledger.items.retry(&item.scope, &item.key).await?);
                 }
             }
         }
@@ -147,20 +175,81 @@ async fn retry(session: &Session, wanted: &ParkedRetry) -> Result<Exit, Trouble>
     Ok(Exit::Done)
 }
 
-/// Whether there is such an item.
-async fn again(
+#[derive(Serialize)]
+struct DiscardedReport {
+    pipeline: String,
+    key: Key,
+    /// Whether it was not given up before.
+    changed: bool,
+}
+
+/// Gives up the delivery as it is now.
+async fn discard(session: &Session, wanted: &ParkedDiscard) -> Result<Exit, Trouble> {
+    let pipeline = session.one(&wanted.selection)?;
+    let ledger = session.ledger(Purpose::Work).await?;
+    let (scope, key) = (ScopeId::whole(pipeline.name.clone()), Key::new(wanted.key.as_str()));
+    let item = ledger.items.item(&scope, &key).await?;
+    let item = item.ok_or_else(|| unknown(pipeline, &wanted.key))?;
+    let by = operator::by(wanted.reason.reason.as_deref());
+    const OPERATION: &str = "give a record up";
+    let shown = plain(&wanted.key);
+    let changed = match ledger.operations.discard(&scope, &key, item.version, &by).await? {
+        Discarded::GivenUp => true,
+        Discarded::Unchanged => false,
+        Discarded::Unknown => return Err(unknown(pipeline, &wanted.key)),
+        Discarded::Trying => {
+            let message = format!("`{shown}` is not parked: it is tried by itself");
+            let hint = "look again when it was tried as often as it is: `truekeep parked list`";
+            return Err(Trouble::Usage(message, hint.to_owned()));
+        }
+        Discarded::Leased(until) => {
+            return Err(being_tried(OPERATION, &wanted.key, until));
+        }
+        Discarded::Newer(version) => {
+            let error = PortError::new(OPERATION, FailureClass::Fenced, Code::OUTPACED);
+            return Err(error.detail(format!("`{shown}` is at version {version} by now")).into());
+        }
+    };
+    let report = DiscardedReport { pipeline: pipeline.name.to_string(), key, changed };
+    session.out.show(&report, |report| {
+        let DiscardedReport { pipeline, key, changed } = report;
+        let already = if *changed { "" } else { " already" };
+        format!(
+            "{pipeline} {} is given up{already}: the certificate stays partial until the record \
+             changes or is repaired",
+            plain(key.as_str())
+        )
+    });
+    Ok(Exit::Done)
+}
+
+/// Tries one record again; one that is not set aside is delivered as the source has it now.
+async fn retry_one(
+    session: &Session,
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
-    key: &Key,
-    report: &mut RetriedReport,
-) -> Result<bool, Trouble> {
-    let scope = ScopeId::whole(pipeline.name.clone());
-    match ledger.items.retry(&scope, key).await? {
-        Retried::Pending => report.pending += 1,
-        Retried::Unchanged | Retried::Leased(_) => report.unchanged += 1,
-        Retried::Unknown => return Ok(false),
+    text: &str,
+) -> Result<Retried, Trouble> {
+    let (scope, key) = (ScopeId::whole(pipeline.name.clone()), Key::new(text));
+    let mut answer = ledger.items.retry(&scope, &key).await?;
+    if answer == Retried::Unknown {
+        let source = open_source(&session.config, pipeline).await?;
+        let found = source.feed.find(std::slice::from_ref(&key)).await?.into_iter().next();
+        if let Some(change) = found.flatten() {
+            let kind = if change.deleted { ItemKind::Delete } else { ItemKind::Upsert };
+            answer = ledger.items.request(&scope, &key, change.version, kind).await?;
+        }
     }
-    Ok(true)
+    match answer {
+        Retried::Pending | Retried::Unchanged => Ok(answer),
+        Retried::Leased(until) => Err(being_tried("retry a record", text, until)),
+        Retried::Unknown => Err(unknown(pipeline, text)),
+    }
+}
+
+fn being_tried(operation: &'static str, key: &str, until: Timestamp) -> Trouble {
+    let error = PortError::new(operation, FailureClass::Fenced, Code::LEASE_HELD);
+    error.detail(format!("`{}` is being tried until {until}", plain(key))).into()
 }
 
 fn unknown(pipeline: &PipelineConfig, key: &str) -> Trouble {
