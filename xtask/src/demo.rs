@@ -69,7 +69,7 @@ pub fn run() -> Result<(), TaskError> {
 }
 
 fn fresh_folder(root: &Path) -> Result<PathBuf, TaskError> {
-    let folder = target(root).join("demo");
+    let folder = tree::target(root).join("demo");
     let write = |source| TaskError::Write { path: folder.clone(), source };
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(write)?;
@@ -80,10 +80,6 @@ fn fresh_folder(root: &Path) -> Result<PathBuf, TaskError> {
     Ok(folder)
 }
 
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
-}
-
 fn step(
     root: &Path,
     folder: &Path,
@@ -92,7 +88,7 @@ fn step(
     code: i32,
 ) -> Result<(), TaskError> {
     println!("$ {program} {}", words.join(" "));
-    let path = target(root).join("debug").join(program);
+    let path = tree::target(root).join("debug").join(program);
     let name = || format!("{program} {}", words.join(" "));
     let status = Command::new(path)
         .args(words)

@@ -9,6 +9,7 @@ mod demo;
 mod error;
 mod metadata;
 mod servers;
+mod storm;
 mod tidy;
 mod tree;
 
@@ -37,6 +38,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Cut the power, fill disks, kill, restore: real programs over real files. Needs root
+    Storm {
+        /// `--minutes M`, `--only NAME`, `--sink NAME`, `--seed S`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Run every check, stop at the first that fails: the only gate
     Ci,
 }
@@ -47,6 +54,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Bench { words } => bench::run(&words),
+        Task::Storm { words } => storm::run(&words),
         Task::Ci => ci::run(),
     };
     match result {

@@ -15,6 +15,11 @@ pub fn root() -> PathBuf {
     package.parent().unwrap_or(&package).to_path_buf()
 }
 
+/// Where cargo builds.
+pub fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
 /// One file; `text` is empty for what is not UTF-8.
 #[derive(Debug)]
 pub struct File {

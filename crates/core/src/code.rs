@@ -144,9 +144,9 @@ codes! {
         "A program holds a write transaction open on the ledger file.",
         "End that program; nothing else than truekeep should write the ledger.";
     LEDGER_UNAVAILABLE:
-        "The ledger cannot be opened.",
-        "The path does not exist, is a folder, or may not be written.",
-        "Mend the path or its rights; the message names it.";
+        "The ledger cannot be opened or written.",
+        "The path does not exist, is a folder, or may not be written; the disk is full; or another file was put in its place.",
+        "Mend what the message names; truekeep tries again by itself. Where the file was replaced, start the workers anew.";
     LEDGER_VERSION:
         "The ledger has a schema that this program does not know.",
         "A newer truekeep has migrated it, or an older one has not been migrated.",
@@ -256,9 +256,9 @@ codes! {
         "It was restored from a backup, or lost its last writes in a crash; `source_went_back` says \"repair\".",
         "Nothing: everything is delivered again, and a reconcile removes what only the lost state had; many such records need `truekeep reconcile --confirm`.";
     SOURCE_UNAVAILABLE:
-        "The source cannot be opened.",
-        "The path does not exist, is a folder, or may not be read.",
-        "Mend the path or its rights; the message names it.";
+        "The source cannot be opened or written.",
+        "The path does not exist, is a folder, or may not be read or written; or the disk is full.",
+        "Mend what the message names; truekeep tries again by itself.";
     SOURCE_WENT_BACK:
         "The source is older than what was already delivered from it.",
         "It was restored from a backup, is another database, or its capture was removed and installed anew.",

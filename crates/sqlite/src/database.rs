@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::oneshot;
 use truekeep_core::failure::{FailureClass, PortError};
 
@@ -32,6 +32,9 @@ pub struct Options {
     /// How long a statement waits for another's lock.
     pub busy: Duration,
 }
+
+/// Between two tries to switch a file to WAL: a switch takes less.
+const SWITCH_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -126,9 +129,7 @@ fn connect(path: &Path, options: Options) -> Result<Connection, PortError> {
     connection.busy_timeout(options.busy).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(128);
     if options.access == Access::Own {
-        let mode: String = connection
-            .query_row("PRAGMA journal_mode = wal", [], |row| row.get(0))
-            .map_err(fail)?;
+        let mode = to_wal(&connection, options.busy).map_err(fail)?;
         if mode != "wal" {
             // Without WAL only EXTRA survives a power cut in every journal mode.
             connection.pragma_update(None, "synchronous", "EXTRA").map_err(fail)?;
@@ -139,6 +140,23 @@ fn connect(path: &Path, options: Options) -> Result<Connection, PortError> {
     // Reads one page, so that what is no database is told now.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(fail)?;
     Ok(connection)
+}
+
+/// Switches a file to WAL; the mode that it then has. Of several processes that open a new file at
+/// once, SQLite tells some that it is locked without waiting, as they might wait for each other.
+/// Once one has switched it, there is nothing left to wait for.
+fn to_wal(connection: &Connection, busy: Duration) -> rusqlite::Result<String> {
+    let end = Instant::now() + busy;
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = wal", [], |row| row.get(0));
+        let locked = mode.as_ref().is_err_and(|error: &rusqlite::Error| {
+            error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+        });
+        if !locked || Instant::now() >= end {
+            return mode;
+        }
+        std::thread::sleep(SWITCH_AGAIN_AFTER);
+    }
 }
 
 /// Says what SQLite's "unable to open database file" leaves unsaid.

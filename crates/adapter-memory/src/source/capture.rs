@@ -13,7 +13,7 @@ impl FeedState {
         let last = if fill.sweeping {
             let keys: Vec<Key> = after(&self.rows, from.as_ref()).take(page).map(cloned).collect();
             for key in &keys {
-                if !self.rows[key].1 && !rows.contains_key(key) {
+                if !(fill.first && self.rows[key].1) && !rows.contains_key(key) {
                     self.record(key, true);
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! It ends by trusting the signature that it began under; another one begins it anew. Only the
 //! very first fill leaves alone what is in the feed already: triggers wrote that since. Any later
-//! one follows a gap, in which each row may have changed, so each gets a fresh number.
+//! one follows a gap, in which each row may have changed, or a restore, after which a sink may hold
+//! any key at a greater number, so each row and each tombstone gets a fresh number.
 
 use rusqlite::{Connection, params, params_from_iter};
 use truekeep_core::code::Code;
@@ -109,7 +110,7 @@ pub(super) fn fill(connection: &Connection, relation: &Resolved) -> Result<FillP
                 None => (Stage::Sweep, None, filled),
             }
         }
-        Stage::Sweep => match sweep(connection, relation, place)? {
+        Stage::Sweep => match sweep(connection, relation, place, meta.generation > 1)? {
             Some(last) => (Stage::Sweep, Some(last), meta.filled),
             None => {
                 Meta::trust(connection, relation)?;
@@ -140,11 +141,13 @@ fn unknown<'a>(
     Ok(keys)
 }
 
-/// Buries feed rows of one page whose row is gone; returns the place after it, none at the end.
+/// Buries feed rows of one page whose row is gone, those that are buried already too if it is `all`;
+/// returns the place after it, none at the end.
 fn sweep(
     connection: &Connection,
     relation: &Resolved,
     place: Option<&[u8]>,
+    all: bool,
 ) -> Result<Option<Vec<u8>>, Failure> {
     let listing = &relation.statements.feed;
     let mut statement =
@@ -156,7 +159,7 @@ fn sweep(
     let (mut gone, mut last) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let key = bytes(row, 0)?.to_vec();
-        if row.get::<_, i64>(1)? != TOMBSTONE && !has_row(connection, relation, &key)? {
+        if (all || row.get::<_, i64>(1)? != TOMBSTONE) && !has_row(connection, relation, &key)? {
             gone.push(key.clone());
         }
         last = Some(key);

@@ -271,8 +271,8 @@ pub trait Capture: Debug + Send + Sync {
     /// A repeat gives yet another number: harmless.
     async fn number(&self, keys: &[Key]) -> Result<Numbered, PortError>;
 
-    /// Makes the counter go on above `above` at least, and every row to be numbered anew by
-    /// [`Self::fill`]: what a source needs that went back, before it is believed again.
+    /// Makes the counter go on above `above` at least, and every row and tombstone to be numbered
+    /// anew by [`Self::fill`]: what a source needs that went back, before it is believed again.
     async fn begin_again(&self, above: Version) -> Result<(), PortError>;
 
     /// Takes capture out of the source, with the feed. A repeat is harmless.

@@ -61,3 +61,20 @@ async fn what_is_ours_is_durable() {
         .expect("read");
     assert_eq!(pragmas, ("wal".to_owned(), 2));
 }
+
+#[tokio::test]
+async fn all_that_open_a_new_file_at_once_succeed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let patient = Options { busy: Duration::from_secs(60), ..LEDGER };
+    for round in 0..200 {
+        let path: Arc<Path> = dir.path().join(format!("{round}.db")).into();
+        let open = |_| {
+            let path = Arc::clone(&path);
+            tokio::spawn(async move { Database::open(&path, patient).await })
+        };
+        let opening: Vec<_> = (0..8).map(open).collect();
+        for opened in opening {
+            opened.await.expect("ended").expect("opened");
+        }
+    }
+}
