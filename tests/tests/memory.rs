@@ -130,6 +130,7 @@ fn peaks(rows: u32) -> Answer<[usize; 3]> {
     Ok([fill, load, reconcile])
 }
 
+/// Rule 35.
 #[test]
 fn memory_is_flat_from_20_000_to_200_000_keys() {
     let few = peaks(20_000).expect("worked");

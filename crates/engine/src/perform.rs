@@ -178,6 +178,9 @@ impl Runner {
             if !head.end && !probing {
                 held.reader = Some(reader);
             }
+            if records == 0 {
+                self.witness(held, &tail).await?;
+            }
         }
         let failed = delivered.failed.len() as u64;
         let ChangePage { next, end, moment, view, .. } = *head;
@@ -186,6 +189,16 @@ impl Runner {
         let newest = Some(view.newest.clone());
         let seen = Observation::Page(PageSeen { next, newest: greatest, moment, view, delivered });
         Ok(Performed { records, failed, newest, more, ..Performed::fact(seen) })
+    }
+
+    /// F2: what sends nothing asks the sink nothing, so a sink that was restored or taken over is
+    /// looked for. The answer is the one that a batch would get.
+    async fn witness(&self, held: &Held, tail: &Tail) -> Result<(), PortError> {
+        if self.pipeline.sink.capabilities().marked {
+            let found = self.pipeline.sink.mark().await?;
+            Mark::after(found.as_ref(), &mark(held, tail), held.batches.taken)?;
+        }
+        Ok(())
     }
 
     async fn isolate(&self, held: &mut Held, after: Place) -> Result<Performed, PortError> {
@@ -225,13 +238,7 @@ impl Runner {
         let names: Vec<_> =
             deliveries.iter().map(|d| (d.key.clone(), d.rank.version, kind_of(&d.body))).collect();
         let records = deliveries.len() as u64;
-        let mark = Mark {
-            ledger: held.terms.consumer.ledger.clone(),
-            pipeline: held.terms.consumer.pipeline.clone(),
-            rules: held.terms.rules,
-            fence: held.lease.fence,
-            number: tail.mark,
-        };
+        let mark = mark(held, tail);
         let (grip, batches) = (&held.grip, &mut held.batches);
         let ours = || grip.holds();
         let courier = Courier {
@@ -343,6 +350,17 @@ fn kind_of(body: &Body) -> ItemKind {
 
 pub(crate) fn tail_of(held: &Held) -> Result<&Tail, PortError> {
     held.phase.tail().ok_or_else(out_of_step)
+}
+
+/// The mark of this holder after the last batch that is known to be confirmed.
+fn mark(held: &Held, tail: &Tail) -> Mark {
+    Mark {
+        ledger: held.terms.consumer.ledger.clone(),
+        pipeline: held.terms.consumer.pipeline.clone(),
+        rules: held.terms.rules,
+        fence: held.lease.fence,
+        number: tail.mark,
+    }
 }
 
 fn out_of_step() -> PortError {

@@ -144,7 +144,10 @@ impl Runner {
         }
         let newest = self.ports.ledger.load(&held.scope, ProcedureKind::Reconcile).await?;
         match newest {
-            Some(run) if run.state == RunState::Active => held.beside = Some(Beside::adopt(run)?),
+            Some(run) if run.state == RunState::Active => {
+                held.beside = Some(Beside::adopt(run)?);
+                self.distrust_beside(held);
+            }
             Some(run) if run.state == RunState::Stopped(Code::CANCELLED) => {
                 return self.cancelled_beside(held).await;
             }
@@ -194,8 +197,9 @@ impl Runner {
         Ok(())
     }
 
-    /// A run that began before something went back begins again: what it saw says nothing now. A
-    /// take-over in the middle of such a repair begins it again as well. An operator's yes was said
+    /// A run that began before something went back begins again: what it saw says nothing now. Of a
+    /// run that is found in the middle, after a take-over or after somebody moved it, nobody knows
+    /// when it began, so it begins again as well. An operator's yes was said
     /// to what was seen, so it ends with it.
     pub(crate) fn distrust_beside(&self, held: &mut Held) {
         let went_back = held.phase.tail().is_some_and(follow::Tail::went_back);

@@ -65,9 +65,13 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// The number of the next batch, after a checkpoint at `confirmed`: no number is given twice.
+    /// The number of the next batch, after a checkpoint at `confirmed`: no number is given twice,
+    /// and none is of a later turn than the next, or else who takes over takes it for a ledger that
+    /// went back. A sink that went back has its turns counted from what it holds.
     pub fn number(&mut self, confirmed: MarkNumber) -> MarkNumber {
-        self.sent = confirmed.turn_after().max(self.sent.next());
+        let first = confirmed.turn_after();
+        let next = self.sent.next();
+        self.sent = if next > confirmed.turn_after_last() { first } else { next.max(first) };
         self.sent
     }
 }
@@ -318,5 +322,24 @@ fn drained(turn: &Turn, given_up: bool) -> Option<Ending> {
             Some(Ending::Halted(code.clone(), text.clone()))
         }
         Turn::Advanced | Turn::Deferred | Turn::ClaimLost | Turn::Retry { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F2: a batch of a turn that the ledger does not expect looks like a ledger that went back.
+    #[test]
+    fn batches_are_of_the_turn_after_the_last_checkpoint_even_once_the_sink_went_back() {
+        let start = MarkNumber::new(0);
+        let (mut batches, mut confirmed) = (Batches::default(), start);
+        for _ in 0..3 {
+            let first = batches.number(confirmed);
+            let second = batches.number(confirmed);
+            assert_eq!((first, second), (confirmed.turn_after(), first.next()));
+            confirmed = second;
+        }
+        assert_eq!(batches.number(start), start.turn_after(), "the sink was emptied");
     }
 }

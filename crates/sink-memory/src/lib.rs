@@ -29,7 +29,7 @@ pub struct Held {
     pub document: Arc<Document>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct State {
     live: BTreeMap<Key, Held>,
     tombstones: BTreeMap<Key, Rank>,
@@ -66,6 +66,17 @@ impl MemorySink {
     /// Loses a record past the port, without a tombstone.
     pub fn lose(&self, key: &Key) {
         self.state().live.remove(key);
+    }
+
+    /// A sink of its own that holds the same, as a backup does.
+    pub fn backup(&self) -> Self {
+        Self { state: Mutex::new(self.state().clone()) }
+    }
+
+    /// Puts everything back to what the backup holds, mark included, under whoever has it open.
+    pub fn restore(&self, backup: &Self) {
+        let state = backup.state().clone();
+        *self.state() = state;
     }
 
     /// A change is made whole or panics before it begins, so a poisoned lock guards a sound state.

@@ -2,27 +2,58 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::fmt::{Debug, Display, Write};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem::{Discriminant, discriminant};
-
-use crate::Breaks;
-use crate::invariants::{self, Broken};
-use crate::machine::Machine;
-use crate::story::{self, Action};
-use crate::world::{Budget, Step, Steps, World};
 
 /// Worlds of one search: more are a model that grew out of hand.
 const WORLDS_MAX: usize = 4_000_000;
 const NOWHERE: Broken = "work goes in a circle and never comes to rest";
 
+/// A broken promise.
+pub type Broken = &'static str;
+
+/// A small world, and everything that may happen in it.
+pub trait World: Copy + Eq + Hash + Debug {
+    /// One thing that happens.
+    type Action: Copy + Debug + Display;
+    /// What is the same in every world of a search.
+    type Laws;
+
+    /// Everything that can happen next.
+    fn steps(&self, laws: &mut Self::Laws) -> Vec<Step<Self>>;
+
+    /// What must hold in every world.
+    fn always(&self, laws: &Self::Laws) -> Result<(), Broken>;
+
+    /// What must hold between this world and the next.
+    fn between(&self, after: &Self, laws: &Self::Laws) -> Result<(), Broken>;
+
+    /// What must hold once no worker has anything left to do.
+    fn at_rest(&self, laws: &Self::Laws) -> Result<(), Broken>;
+
+    /// What it looks like, at the end of a story.
+    fn tell(&self, laws: &Self::Laws) -> String;
+}
+
+/// A step: what happened, and what the world is then.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<W: World> {
+    pub action: W::Action,
+    pub world: W,
+    /// Whether a worker, or the time that a dead one leaves behind, does it without being made to.
+    pub progress: bool,
+    /// What the step broke by itself.
+    pub broke: Option<Broken>,
+}
+
 /// What a search found.
 #[derive(Debug)]
-pub struct Explored {
+pub struct Explored<W: World> {
     pub worlds: usize,
     /// Worlds in which no worker has anything left to do.
     pub at_rest: usize,
-    kinds: HashSet<Discriminant<Action>>,
+    kinds: HashSet<Discriminant<W::Action>>,
     /// The broken promise and the story that leads to it.
     pub broken: Option<(Broken, String)>,
 }
@@ -60,70 +91,54 @@ impl Hasher for Mix {
 
 /// How a world was reached, and where work alone leads from it.
 #[derive(Debug, Clone, Copy)]
-struct Node {
-    came_from: Option<(u32, Action)>,
+struct Node<A> {
+    came_from: Option<(u32, A)>,
     leads_to: Option<u32>,
 }
 
-#[derive(Debug)]
-struct Search {
-    machine: Machine,
-    breaks: Breaks,
-    nodes: Vec<Node>,
-    known: HashMap<World, u32, BuildHasherDefault<Mix>>,
-    kinds: HashSet<Discriminant<Action>>,
+struct Search<W: World> {
+    laws: W::Laws,
+    nodes: Vec<Node<W::Action>>,
+    known: HashMap<W, u32, BuildHasherDefault<Mix>>,
+    kinds: HashSet<Discriminant<W::Action>>,
     at_rest: usize,
 }
 
 /// A broken promise, the world before, and the step that broke it.
-type Failure = (Broken, u32, Option<Box<Step>>);
+type Failure<W> = (Broken, u32, Option<Box<Step<W>>>);
 
-/// Explores everything within a budget, from a world at rest in which these keys were written, or
-/// deleted where they stand for the second time.
-pub fn explore(before: &[u8], budget: Budget, breaks: Breaks) -> Explored {
+/// The world that work alone leads to.
+pub fn settled<W: World>(mut world: W, laws: &mut W::Laws) -> W {
+    while let Some(step) = world.steps(laws).into_iter().find(|step| step.progress) {
+        world = step.world;
+    }
+    world
+}
+
+/// Explores everything that can come of a world.
+pub fn explore<W: World>(first: W, laws: W::Laws) -> Explored<W> {
     let mut search = Search {
-        machine: Machine::new(),
-        breaks,
+        laws,
         nodes: Vec::new(),
         known: HashMap::default(),
         kinds: HashSet::new(),
         at_rest: 0,
     };
-    let first = search.at_rest_after(before, budget);
     let failure = search.run(first).and_then(|()| search.comes_to_rest());
-    let told = |(broken, id, step): Failure| (broken, search.tell(id, step));
+    let told = |(broken, id, step): Failure<W>| (broken, search.tell(id, step));
     let broken = failure.map_err(told).err();
     Explored { worlds: search.nodes.len(), at_rest: search.at_rest, kinds: search.kinds, broken }
 }
 
-impl Explored {
+impl<W: World> Explored<W> {
     /// Whether something of this kind happened in any world.
-    pub fn saw(&self, kind: Action) -> bool {
+    pub fn saw(&self, kind: W::Action) -> bool {
         self.kinds.contains(&discriminant(&kind))
     }
 }
 
-impl Search {
-    fn at_rest_after(&mut self, before: &[u8], budget: Budget) -> World {
-        let mut world = World::new(budget);
-        for key in before {
-            let live = world.source.document(*key).is_none();
-            world.source.change(*key, live);
-            loop {
-                let mut steps = self.steps();
-                world.steps(&mut steps);
-                let Some(step) = steps.found.into_iter().find(|step| step.progress) else { break };
-                world = step.world;
-            }
-        }
-        world
-    }
-
-    fn steps(&mut self) -> Steps<'_> {
-        Steps { machine: &mut self.machine, breaks: self.breaks, found: Vec::new() }
-    }
-
-    fn run(&mut self, first: World) -> Result<(), Failure> {
+impl<W: World> Search<W> {
+    fn run(&mut self, first: W) -> Result<(), Failure<W>> {
         let mut layer = vec![(self.enter(first, None).0, first)];
         while !layer.is_empty() {
             let mut next = Vec::new();
@@ -135,24 +150,17 @@ impl Search {
         Ok(())
     }
 
-    fn visit(
-        &mut self,
-        id: u32,
-        world: &World,
-        next: &mut Vec<(u32, World)>,
-    ) -> Result<(), Failure> {
-        let mut steps = self.steps();
-        world.steps(&mut steps);
-        let found = steps.found;
+    fn visit(&mut self, id: u32, world: &W, next: &mut Vec<(u32, W)>) -> Result<(), Failure<W>> {
+        let found = world.steps(&mut self.laws);
         if !found.iter().any(|step| step.progress) {
             self.at_rest += 1;
-            invariants::at_rest(world).map_err(|broken| (broken, id, None))?;
+            world.at_rest(&self.laws).map_err(|broken| (broken, id, None))?;
         }
         for step in found {
             step.broke
                 .map_or(Ok(()), Err)
-                .and_then(|()| invariants::between(world, &step.world, &self.machine))
-                .and_then(|()| invariants::always(&step.world, &self.machine))
+                .and_then(|()| world.between(&step.world, &self.laws))
+                .and_then(|()| step.world.always(&self.laws))
                 .map_err(|broken| (broken, id, Some(Box::new(step))))?;
             let (to, is_new) = self.enter(step.world, Some((id, step.action)));
             self.kinds.insert(discriminant(&step.action));
@@ -166,7 +174,7 @@ impl Search {
         Ok(())
     }
 
-    fn enter(&mut self, world: World, came_from: Option<(u32, Action)>) -> (u32, bool) {
+    fn enter(&mut self, world: W, came_from: Option<(u32, W::Action)>) -> (u32, bool) {
         let fresh = u32::try_from(self.nodes.len()).expect("few worlds");
         match self.known.entry(world) {
             Entry::Occupied(known) => (*known.get(), false),
@@ -180,7 +188,7 @@ impl Search {
     }
 
     /// Whether work alone, without new changes and faults, always ends.
-    fn comes_to_rest(&self) -> Result<(), Failure> {
+    fn comes_to_rest(&self) -> Result<(), Failure<W>> {
         let (mut ends, mut path) = (vec![false; self.nodes.len()], Vec::new());
         for start in 0..self.nodes.len() {
             let mut here = start;
@@ -197,8 +205,8 @@ impl Search {
         Ok(())
     }
 
-    fn tell(&self, mut id: u32, step: Option<Box<Step>>) -> String {
-        let mut actions: Vec<Action> = step.iter().map(|step| step.action).collect();
+    fn tell(&self, mut id: u32, step: Option<Box<Step<W>>>) -> String {
+        let mut actions: Vec<W::Action> = step.iter().map(|step| step.action).collect();
         let last = step.map(|step| step.world);
         let last =
             last.or_else(|| self.known.iter().find(|(_, known)| **known == id).map(|(w, _)| *w));
@@ -210,6 +218,6 @@ impl Search {
         for (number, action) in (1..).zip(actions.iter().rev()) {
             _ = writeln!(text, "{number:>3}. {action}");
         }
-        last.map_or(text.clone(), |world| text + &story::tell(&world, &self.machine))
+        last.map_or(text.clone(), |world| text + &world.tell(&self.laws))
     }
 }

@@ -87,7 +87,7 @@ async fn a_file_that_was_replaced_is_opened_anew() {
     assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SOURCE_UNAVAILABLE));
 }
 
-/// S2, X42: what a snapshot saw is synced before it is used: where the sync fails, nothing is
+/// X2, S2, X42: what a snapshot saw is synced before it is used: where the sync fails, nothing is
 /// answered; what was synced once is not synced again while nobody commits.
 #[cfg(unix)]
 #[tokio::test]

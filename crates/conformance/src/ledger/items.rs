@@ -3,7 +3,7 @@
 use super::*;
 use truekeep_core::ports::{ItemCursor, ItemFilter, ItemState};
 
-/// Rules 26, 27 and 33: a greater version stays, whatever its state; an equal or older one makes
+/// Rules 26 and 27, X33: a greater version stays, whatever its state; an equal or older one makes
 /// way, also if it is parked.
 pub async fn a_newer_item_is_never_replaced_by_an_older(ledger: &dyn LedgerUnderTest) {
     let mut owner = Owner::begin(ledger).await;

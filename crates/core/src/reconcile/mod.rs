@@ -335,7 +335,8 @@ impl Phase {
             Self::Done { .. } => Some(None),
             // A run that could not look has learned nothing.
             Self::Failed { code, report } => {
-                (report.live + report.listed > 0).then(|| Some(code.clone()))
+                let looked = report.live + report.listed > 0 || !report.clean();
+                looked.then(|| Some(code.clone()))
             }
         }
     }

@@ -97,7 +97,7 @@ fn equal_sides_end_after_one_round() {
     assert!(matches!(done, Phase::Done { ref report } if report.clean()), "{done:?}");
 }
 
-/// Rule 116.
+/// Rule 116, X67.
 #[test]
 fn the_guard_asks_before_much_is_deleted() {
     let judge = |listed, live, orphans| {
@@ -152,6 +152,18 @@ fn no_more_is_removed_than_the_guard_has_judged() {
     assert_eq!(code(step(&terms(), auditing.clone(), audited.clone())), Code::GUARD_REFUSED);
     let confirmed = Terms { confirmed: true, ..terms() };
     assert_eq!(step(&confirmed, auditing, audited).name(), "comparing");
+}
+
+/// A difference that was found and not repaired never leaves the sink trusted, also if the run ended
+/// before it looked at the sink; a run that could not look has learned nothing.
+#[test]
+fn ghosts_that_may_not_be_removed_leave_the_sink_untrusted() {
+    let auditing = Phase::Auditing { after: None, report: Report::default() };
+    let found = Observation::Audited { next: None, missed: 0, ghosts: 21, numbered: None };
+    let refused = step(&terms(), auditing.clone(), found);
+    assert_eq!(refused.judgement(), Some(Some(Code::GUARD_REFUSED)));
+    let halted = step(&terms(), auditing, Observation::Refused(Code::SINK_REFUSED));
+    assert_eq!(halted.judgement(), None);
 }
 
 /// The stored form is a promise.

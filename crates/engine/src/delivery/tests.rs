@@ -115,6 +115,7 @@ fn sizes(batches: &Sizes) -> Vec<usize> {
     batches.lock().expect("sound").iter().map(Vec::len).collect()
 }
 
+/// Rule 66.
 #[tokio::test]
 async fn batches_are_bounded_by_their_bytes_and_no_record_is_cut() {
     let (sink, batches) = sink(applied);

@@ -60,6 +60,26 @@ async fn the_moment_is_the_newest_version_once_it_is_delivered_and_not_before() 
     assert_eq!(world.certificate().await.moment, moment(4));
 }
 
+/// Rule 88: wherever a worker dies, the certificate comes to the truth without a new write.
+#[tokio::test(start_paused = true)]
+async fn a_crash_around_a_delivery_leaves_nothing_to_wait_for() {
+    for commits in 0..5 {
+        let world = World::new();
+        world.rows(0..3, "first");
+        let process = world.process();
+        process.tap.fault_after("ledger.commit", commits, 1, Fault::Hangs);
+        let running = process.start();
+        pass(2).await;
+        running.kill().await;
+        pass(31).await;
+        assert_eq!(world.drain().await, Ending::Drained);
+        let certificate = world.certificate().await;
+        let newest = Some(Moment::at(Version::new(3)));
+        assert_eq!((certificate.state, certificate.moment), (State::Complete, newest));
+        assert!(world.equal());
+    }
+}
+
 /// F2: pages that were read ahead of an acknowledgement are no sign of a source that went back.
 #[tokio::test(start_paused = true)]
 async fn a_load_that_outlasts_acknowledgements_goes_through() {

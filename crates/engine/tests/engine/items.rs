@@ -167,7 +167,7 @@ async fn a_page_of_refused_records_is_no_sink_that_went_back() {
     assert!(world.equal());
 }
 
-/// Rule 106.
+/// Rule 106, X18.
 #[tokio::test(start_paused = true)]
 async fn a_parked_delete_is_tried_again_as_a_delete() {
     let world = World::new();
@@ -186,7 +186,7 @@ async fn a_parked_delete_is_tried_again_as_a_delete() {
     assert_eq!(world.counts().await, (State::Complete, 0, 0));
 }
 
-/// Rule 106: an item whose tombstone was pruned is still a delete.
+/// Rules 68 and 106, X18: an item whose tombstone was pruned is still a delete.
 #[tokio::test(start_paused = true)]
 async fn an_item_whose_feed_row_is_gone_is_delivered_all_the_same() {
     let world = World::new();

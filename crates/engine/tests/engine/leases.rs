@@ -201,7 +201,7 @@ async fn a_lost_answer_to_the_taking_of_a_lease_locks_nobody_out() {
     assert!(world.elapsed() < world.settings.lease_ttl);
 }
 
-/// Rule 57.
+/// Rule 57, X68.
 #[tokio::test(start_paused = true)]
 async fn a_worker_with_other_rules_takes_no_lease() {
     let mut world = World::new();

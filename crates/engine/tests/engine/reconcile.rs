@@ -99,7 +99,7 @@ async fn missing_stale_and_orphaned_records_are_repaired_and_certified() {
     assert!(history.iter().any(|(_, event)| event.code == Code::RECONCILED));
 }
 
-/// Q1 and rule 116.
+/// Q1, rule 116 and X14.
 #[tokio::test(start_paused = true)]
 async fn the_guard_stops_before_the_first_delete_and_leaves_the_sink_untrusted() {
     let world = delivered().await;
@@ -214,5 +214,51 @@ async fn a_reconcile_survives_its_worker() {
     assert_eq!(world.drain().await, Ending::Drained);
     assert_eq!(ended(&world, "wish").await.0, RunState::Succeeded);
     assert!(world.equal());
+    assert_eq!(world.certificate().await.state, State::Complete);
+}
+
+/// Rules 39 and 114: orphans go the way of every delete, each once; a second run finds none and sends
+/// nothing.
+#[tokio::test(start_paused = true)]
+async fn a_second_reconcile_finds_nothing_and_sends_nothing() {
+    let world = delivered().await;
+    for n in 0..5 {
+        plant(&world, &format!("nobody {n}"), 3);
+    }
+    let process = world.process();
+    wish(&world, "first", false).await;
+    process.drain().await;
+    let sent = process.tap.sent();
+    assert_eq!(sent.len(), 5, "each once: {sent:?}");
+    let report = ended(&world, "first").await.1.report().cloned().expect("a report");
+    assert_eq!((report.orphans, report.deleted), (5, 5));
+    process.tap.forget_log();
+    wish(&world, "second", false).await;
+    process.drain().await;
+    assert_eq!(process.tap.count("sink.apply"), 0);
+    let (state, phase) = ended(&world, "second").await;
+    assert_eq!(state, RunState::Succeeded);
+    assert!(phase.report().is_some_and(|report| report.clean()), "{phase:?}");
+}
+
+/// Rule 44: writes that never end keep no reconcile from its end.
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_ends_beside_writes_that_never_do() {
+    let world = delivered().await;
+    world.sink.lose(&row(7));
+    let running = world.process().start();
+    pass(2).await;
+    wish(&world, "wish", false).await;
+    let mut seconds = 0;
+    while ended(&world, "wish").await.0 == RunState::Active {
+        world.rows(seconds % 100..seconds % 100 + 1, "again");
+        pass(1).await;
+        seconds += 1;
+        assert!(seconds < 30, "{:?}", ended(&world, "wish").await);
+    }
+    pass(1).await;
+    running.stop().await;
+    assert_eq!(ended(&world, "wish").await.0, RunState::Succeeded);
+    assert!(world.equal(), "{:?}", world.differences());
     assert_eq!(world.certificate().await.state, State::Complete);
 }

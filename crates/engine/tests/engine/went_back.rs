@@ -7,7 +7,7 @@ use truekeep_adapter_memory::MemorySource;
 use truekeep_core::certificate::State;
 use truekeep_core::code::Code;
 use truekeep_core::follow::SourceWentBack;
-use truekeep_core::ports::Capture;
+use truekeep_core::ports::{Archive, Capture};
 use truekeep_engine::Ending;
 
 use crate::world::{Process, World, pass, row};
@@ -120,6 +120,27 @@ async fn a_repair_removes_no_more_than_a_few_records_by_itself() {
     pass(200).await;
     assert_eq!(world.differences().len(), 20);
     is_stale(&world, Code::GUARD_REFUSED).await;
+    running.stop().await;
+}
+
+/// Rule 124: an idle feed sends no batch that the sink could refuse, so the sink is looked at.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_restored_under_an_idle_worker_is_noticed_and_reconciled() {
+    let world = World::new();
+    world.rows(0..10, "first");
+    world.drain().await;
+    let backup = world.sink.backup();
+    let running = world.process().start();
+    pass(2).await;
+    world.rows(0..10, "second");
+    pass(10).await;
+    assert!(world.equal());
+    world.sink.restore(&backup);
+    assert!(!world.equal());
+    pass(60).await;
+    assert!(world.equal(), "{:?}", world.differences());
+    let history = world.ledger.history(&World::scope(), 20).await.expect("answered");
+    assert!(history.iter().any(|(_, event)| event.code == Code::SINK_WENT_BACK));
     running.stop().await;
 }
 

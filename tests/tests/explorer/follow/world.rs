@@ -1,13 +1,18 @@
 //! The world: source, sink, ledger, two workers, and what is still on the way.
 
-use crate::Breaks;
-use crate::ledger::{Item, ItemState, Lease, Ledger};
-use crate::machine::{Machine, Plan};
-use crate::sink::{Batch, Sink};
-use crate::source::{KEYS, Source};
-use crate::story::Action;
-use crate::turn;
-use crate::worker::{Belief, Holding, Seen, Turn, Worker};
+use truekeep_core::certificate::Claim;
+use truekeep_core::ports::LedgerWrite;
+
+use super::Breaks;
+use super::ledger::{Item, ItemState, Lease, Ledger};
+use super::machine::{Machine, Plan};
+use super::sink::{Batch, Sink};
+use super::source::{KEYS, Source};
+use super::story::Action;
+use super::turn;
+use super::worker::{Belief, Holding, Seen, Turn, Worker};
+use super::{Laws, invariants, story};
+use crate::search::{self, Broken, Step};
 
 /// What the world may still do to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +25,8 @@ pub struct Budget {
     pub deaths: u8,
     /// New rules.
     pub announcements: u8,
+    /// Times that the sink is put back to what it was at first.
+    pub restores: u8,
 }
 
 /// A commit that is still on the way although its writer has stopped waiting for it.
@@ -47,18 +54,9 @@ pub struct World {
     pub workers: [Worker; 2],
     pub late_batch: Option<Batch>,
     pub late_commit: Option<LateCommit>,
+    /// Whether the sink was restored and lost what it had confirmed.
+    pub lost: bool,
     pub left: Budget,
-}
-
-/// A step: what happened, and what the world is then.
-#[derive(Debug, Clone, Copy)]
-pub struct Step {
-    pub action: Action,
-    pub world: World,
-    /// Whether a worker, or the time that a dead one leaves behind, does it without being made to.
-    pub progress: bool,
-    /// What the step broke by itself.
-    pub broke: Option<&'static str>,
 }
 
 /// Collects the steps out of one world.
@@ -66,9 +64,11 @@ pub struct Step {
 pub struct Steps<'a> {
     pub machine: &'a mut Machine,
     pub breaks: Breaks,
-    pub found: Vec<Step>,
+    pub backup: Sink,
+    pub found: Vec<Step<World>>,
 }
 
+const UNNOTICED: &str = "rule 124: a moment was claimed for a sink that has lost what it held";
 const UNLAWFUL: &str = "rules 4 and 5: a commit landed without the lease in force";
 
 impl Steps<'_> {
@@ -109,9 +109,13 @@ impl Steps<'_> {
     }
 
     /// The last step wrote the ledger.
-    pub fn wrote(&mut self, lawful: bool) {
-        if let Some(step) = self.found.last_mut().filter(|_| !lawful) {
+    pub fn wrote(&mut self, lawful: bool, plan: &Plan) {
+        let Some(step) = self.found.last_mut() else { return };
+        let claims = |write: &LedgerWrite| matches!(write, LedgerWrite::Certify(Claim::UpTo(_)));
+        if !lawful {
             step.broke = Some(UNLAWFUL);
+        } else if step.world.lost && plan.writes.iter().any(claims) {
+            step.broke = Some(UNNOTICED);
         }
     }
 }
@@ -125,20 +129,9 @@ impl World {
             workers: [Worker::Down; 2],
             late_batch: None,
             late_commit: None,
+            lost: false,
             left,
         }
-    }
-
-    /// Everything that can happen next.
-    pub fn steps(&self, to: &mut Steps<'_>) {
-        for w in 0..2 {
-            turn::steps(self, w, to);
-            self.end_of_worker(w, to);
-        }
-        self.clock(to);
-        self.late(to);
-        self.writer(to);
-        self.operator(to);
     }
 
     pub fn holds_lease(&self, machine: &Machine, lease: Holding) -> bool {
@@ -245,7 +238,9 @@ impl World {
                 next.land(commit, &plan, breaks);
             }
         });
-        to.wrote(lawful || !lands);
+        if lands {
+            to.wrote(lawful, &plan);
+        }
     }
 
     fn writer(&self, to: &mut Steps<'_>) {
@@ -260,6 +255,29 @@ impl World {
                 to.around(&from, Action::Delete(key), |next| next.source.change(key, false));
             }
         }
+    }
+
+    /// Somebody restores the sink. What was answered before is committed first: a loss in between
+    /// cannot be told from one a moment later. No former holder is about to write: its batch may
+    /// have the number of one that was lost.
+    fn restore(&self, to: &mut Steps<'_>) {
+        let answered = |worker: &Worker| matches!(worker, Worker::Committing { .. });
+        let answered = self.workers.iter().any(answered) || self.late_commit.is_some();
+        let backup = to.backup;
+        let former = |fence: u8| fence < self.ledger.fence;
+        let holders = self.workers.iter().filter_map(|worker| worker.lease());
+        let overtaken = holders.map(|lease| lease.fence).any(former)
+            || self.late_batch.is_some_and(|batch| former(batch.mark.fence));
+        let Some(restores) = self.left.restores.checked_sub(1) else { return };
+        if answered || overtaken || self.sink == backup {
+            return;
+        }
+        let confirmed = to.machine.memory(self.ledger.run).tail.map_or(0, |tail| tail.mark);
+        to.around(self, Action::Restore, |next| {
+            next.left.restores = restores;
+            next.sink = backup;
+            next.lost |= backup.number() < confirmed;
+        });
     }
 
     /// Retries, new rules, and the clean-up of tombstones.
@@ -287,5 +305,45 @@ impl World {
         if pruned.prune(passed) {
             to.around(self, Action::Prune, |next| next.source = pruned);
         }
+    }
+}
+
+impl search::World for World {
+    type Action = Action;
+    type Laws = Laws;
+
+    fn steps(&self, laws: &mut Laws) -> Vec<Step<Self>> {
+        let mut to = Steps {
+            machine: &mut laws.machine,
+            breaks: laws.breaks,
+            backup: laws.backup,
+            found: Vec::new(),
+        };
+        for w in 0..2 {
+            turn::steps(self, w, &mut to);
+            self.end_of_worker(w, &mut to);
+        }
+        self.clock(&mut to);
+        self.late(&mut to);
+        self.writer(&mut to);
+        self.operator(&mut to);
+        self.restore(&mut to);
+        to.found
+    }
+
+    fn always(&self, laws: &Laws) -> Result<(), Broken> {
+        invariants::always(self, &laws.machine)
+    }
+
+    fn between(&self, after: &Self, laws: &Laws) -> Result<(), Broken> {
+        invariants::between(self, after, &laws.machine)
+    }
+
+    fn at_rest(&self, _: &Laws) -> Result<(), Broken> {
+        invariants::at_rest(self)
+    }
+
+    fn tell(&self, laws: &Laws) -> String {
+        story::tell(self, &laws.machine)
     }
 }

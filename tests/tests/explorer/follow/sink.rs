@@ -1,10 +1,11 @@
 //! A sink that keeps ranks, tombstones and a mark, and checks the fence in the same step.
 
-use truekeep_core::ports::Verdict;
-use truekeep_core::{Rank, RulesNumber, Version};
+use truekeep_core::ports::{Denied, Mark, Verdict};
+use truekeep_core::{MarkNumber, Rank, RulesNumber, Version};
 
-use crate::Breaks;
-use crate::source::KEYS;
+use super::Breaks;
+use super::machine::{number, sink_mark, small_mark};
+use super::source::KEYS;
 
 /// What is held for a key, live or remembered as deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,7 +16,7 @@ pub struct Held {
     pub document: Option<u8>,
 }
 
-/// Who wrote last, and how often.
+/// Who wrote last, and which batch that was: its turn, and its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SinkMark {
     pub rules: u8,
@@ -23,10 +24,15 @@ pub struct SinkMark {
     pub number: u8,
 }
 
+/// How many numbers a turn has.
+pub const TURN: u8 = 8;
+
 /// A batch of one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Batch {
     pub mark: SinkMark,
+    /// The newest batch that its sender knows to be held.
+    pub follows: u8,
     pub key: u8,
     pub version: u8,
     pub document: Option<u8>,
@@ -38,6 +44,7 @@ pub enum Answer {
     Held,
     Outdone { rules: u8, version: u8 },
     Fenced,
+    WentBack,
 }
 
 /// The sink.
@@ -51,6 +58,7 @@ impl Batch {
     /// Stands for any batch.
     pub const NONE: Self = Self {
         mark: SinkMark { rules: 0, fence: 0, number: 0 },
+        follows: 0,
         key: 0,
         version: 0,
         document: None,
@@ -71,25 +79,35 @@ pub fn rank(rules: u8, version: u8) -> Rank {
 impl Sink {
     pub const EMPTY: Self = Self { keys: [None; KEYS as usize], mark: None };
 
-    /// Takes the mark of a batch, unless a later holder wrote already.
-    fn admits(&mut self, mark: SinkMark, breaks: Breaks) -> bool {
-        let seen = self.mark.unwrap_or(SinkMark { fence: 0, ..mark });
-        if seen.fence > mark.fence && !breaks.sink_has_no_order {
-            return false;
+    /// Takes the mark of a batch, if it may be written.
+    fn admits(&mut self, batch: Batch, breaks: Breaks) -> Option<Answer> {
+        let sent = sink_mark(batch.mark);
+        let mut held = self.mark.map(sink_mark);
+        let mut follows = number(batch.follows);
+        if let Some(held) = held.as_mut().filter(|_| breaks.sink_has_no_order) {
+            held.fence = held.fence.min(sent.fence);
         }
-        self.mark = Some(SinkMark { number: mark.number.max(seen.number), ..mark });
-        true
+        if breaks.batches_name_no_batch_before {
+            follows = MarkNumber::new(0);
+        }
+        match Mark::after(held.as_ref(), &sent, follows) {
+            Ok(mark) => self.mark = Some(small_mark(&mark)),
+            Err(Denied::Fenced(_)) => return Some(Answer::Fenced),
+            Err(Denied::WentBack(_)) => return Some(Answer::WentBack),
+            Err(Denied::Owned(..)) => unreachable!("nobody else writes"),
+        }
+        None
     }
 
     /// A batch whose record is refused: only the mark is written.
-    pub fn refuse(&mut self, batch: Batch, breaks: Breaks) -> bool {
-        self.admits(batch.mark, breaks)
+    pub fn refuse(&mut self, batch: Batch, breaks: Breaks) -> Option<Answer> {
+        self.admits(batch, breaks)
     }
 
     /// Writes a batch; durable once it answers.
     pub fn apply(&mut self, batch: Batch, breaks: Breaks) -> Answer {
-        if !self.admits(batch.mark, breaks) {
-            return Answer::Fenced;
+        if let Some(denied) = self.admits(batch, breaks) {
+            return denied;
         }
         let place = &mut self.keys[usize::from(batch.key)];
         let incoming = rank(batch.mark.rules, batch.version);

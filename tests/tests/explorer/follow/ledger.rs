@@ -5,10 +5,10 @@ use truekeep_core::guard::Lost;
 use truekeep_core::ports::{LedgerWrite, NewItem};
 use truekeep_core::{Moment, RulesNumber, Timestamp, Version};
 
-use crate::Breaks;
-use crate::machine::{HeldNow, Machine, PhaseId, key_number, small};
-use crate::source::KEYS;
-use crate::worker::Belief;
+use super::Breaks;
+use super::machine::{HeldNow, Machine, PhaseId, key_number, small};
+use super::source::KEYS;
+use super::worker::Belief;
 
 /// The lease as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,11 +4,11 @@ use std::fmt;
 
 use truekeep_core::guard::Lost;
 
-use crate::machine::Machine;
-use crate::sink::Batch;
-use crate::source::Row;
-use crate::worker::Fate;
-use crate::world::World;
+use super::machine::Machine;
+use super::sink::Batch;
+use super::source::Row;
+use super::worker::Fate;
+use super::world::World;
 
 /// One thing that happens. The first number is a worker, or else a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub enum Action {
     Delete(u8),
     Prune,
     Announce,
+    Restore,
     Retry(u8),
     Acquire(u8),
     Load(u8),
@@ -86,6 +87,7 @@ impl Action {
             | Self::Delete(_)
             | Self::Prune
             | Self::Announce
+            | Self::Restore
             | Self::Retry(_)
             | Self::LateBatch(_)
             | Self::LateCommit { .. }
@@ -117,6 +119,7 @@ impl fmt::Display for Action {
             Self::Delete(k) => write!(f, "the application deletes {}", key(k)),
             Self::Prune => write!(f, "tombstones that were acknowledged are pruned"),
             Self::Announce => write!(f, "an operator announces new rules"),
+            Self::Restore => write!(f, "somebody restores the sink as it was at first"),
             Self::Retry(k) => write!(f, "an operator wants {} tried again", key(k)),
             Self::Acquire(_) => write!(f, "takes the lease"),
             Self::Load(_) => write!(f, "loads the run"),
@@ -160,7 +163,7 @@ pub fn tell(world: &World, machine: &Machine) -> String {
     use std::fmt::Write;
     let mut text = String::new();
     let World { source, sink, ledger, .. } = world;
-    for k in 0..crate::source::KEYS {
+    for k in 0..super::source::KEYS {
         let held = sink.keys[usize::from(k)].map(|held| (held.rank(), held.document));
         let item = ledger.items[usize::from(k)];
         let (name, row, feed) = (key(k), source.document(k), source.find(k));

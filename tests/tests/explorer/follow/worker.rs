@@ -1,8 +1,8 @@
 //! A worker: what it believes, what it has in hand, and where in the engine's order it stands.
 
-use crate::machine::PhaseId;
-use crate::sink::{Batch, SinkMark};
-use crate::source::{Acknowledged, Page, Row, View};
+use super::machine::{Doubt, PhaseId, number, small_number};
+use super::sink::{Batch, SinkMark};
+use super::source::{Acknowledged, Page, Row, View};
 
 /// The lease that a worker believes to hold, and the rules it works under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +50,28 @@ pub enum Seen {
     Page { next: u8, moment: Option<u8>, view: View, done: Option<Done> },
     Redelivered(Done),
     Isolated(Option<Done>),
+    SinkWentBack,
+    Judged(Option<Doubt>),
+}
+
+/// What the holder of a lease knows of the batches that the sink was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Batches {
+    /// The newest number that was given to one.
+    pub sent: u8,
+    /// The newest that the sink is known to hold.
+    pub taken: u8,
+}
+
+impl Batches {
+    /// The number of the next batch: of the turn after the last that is known to be confirmed, and
+    /// one that was not given before.
+    pub fn next(self, confirmed: u8) -> u8 {
+        let confirmed = number(confirmed);
+        let (first, last) = (confirmed.turn_after(), confirmed.turn_after_last());
+        let next = number(self.sent).next();
+        small_number(if next > last { first } else { next.max(first) })
+    }
 }
 
 /// What a worker has loaded or stored last.
@@ -59,6 +81,7 @@ pub struct Turn {
     pub phase: PhaseId,
     /// The next page, if it was read while this one was on its way, and the place it begins after.
     pub ahead: Option<(u8, Page)>,
+    pub batches: Batches,
 }
 
 impl Turn {
@@ -81,7 +104,7 @@ pub enum Worker {
     /// Holds nothing and remembers nothing.
     Down,
     /// Holds a lease and is about to load the run; the take-over is committed if there was one.
-    Loading { lease: Holding, after_crash: Option<bool> },
+    Loading { lease: Holding, after_crash: Option<bool>, batches: Batches },
     /// Is about to see what is due.
     Ready(Turn),
     /// Has work in hand, without documents.

@@ -7,20 +7,28 @@
 use truekeep_core::follow::Command;
 use truekeep_core::guard::Lost;
 
-use crate::Breaks;
-use crate::ledger::{Item, ItemState, Lease};
-use crate::machine::{ATTEMPTS_MAX, passed, small};
-use crate::sink::{Answer, Batch, SinkMark};
-use crate::source::{Acknowledged, KEYS, Page};
-use crate::story::Action;
-use crate::worker::{Belief, Done, Fate, Holding, Seen, Turn, Work, Worker};
-use crate::world::{LateCommit, Steps, World};
+use super::Breaks;
+use super::ledger::{Item, ItemState, Lease};
+use super::machine::{ATTEMPTS_MAX, passed, small};
+use super::sink::{Answer, Batch, SinkMark};
+use super::source::{Acknowledged, KEYS, Page};
+use super::story::Action;
+use super::worker::{Batches, Belief, Done, Fate, Holding, Seen, Turn, Work, Worker};
+use super::world::{LateCommit, Steps, World};
 
 /// Every next step of a worker.
 pub fn steps(world: &World, w: u8, to: &mut Steps<'_>) {
     match world.workers[usize::from(w)] {
         Worker::Down => acquire(world, w, to),
-        Worker::Loading { lease, after_crash } => load(world, w, lease, after_crash, to),
+        Worker::Loading { lease, after_crash, batches } => {
+            let turn = Turn {
+                belief: Belief { lease, current: true },
+                phase: world.ledger.run,
+                ahead: None,
+                batches,
+            };
+            load(world, w, turn, after_crash, to);
+        }
         Worker::Ready(turn) => {
             notice(world, w, turn, to);
             perform(world, w, turn, to);
@@ -46,13 +54,12 @@ fn acquire(world: &World, w: u8, to: &mut Steps<'_>) {
         let fence = next.ledger.fence;
         next.ledger.lease = Some(Lease { fence, expired: false });
         let lease = Holding { fence, rules: next.ledger.rules };
-        Worker::Loading { lease, after_crash: Some(after_crash) }
+        let after_crash = Some(after_crash);
+        Worker::Loading { lease, after_crash, batches: Batches::default() }
     });
 }
 
-fn load(world: &World, w: u8, lease: Holding, after_crash: Option<bool>, to: &mut Steps<'_>) {
-    let turn =
-        Turn { belief: Belief { lease, current: true }, phase: world.ledger.run, ahead: None };
+fn load(world: &World, w: u8, turn: Turn, after_crash: Option<bool>, to: &mut Steps<'_>) {
     to.step(world, Action::Load(w), |_| match after_crash {
         Some(after_crash) => committing(turn, Seen::TookOver { after_crash }),
         None => Worker::Ready(turn),
@@ -65,7 +72,12 @@ fn notice(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     if lease.rules != world.ledger.rules {
         to.step(world, Action::Notice(w), |next| give_way(next, turn, Lost::Rules));
     } else if !turn.belief.current {
-        to.step(world, Action::Notice(w), |_| Worker::Loading { lease, after_crash: None });
+        let batches = turn.batches;
+        to.step(world, Action::Notice(w), |_| Worker::Loading {
+            lease,
+            after_crash: None,
+            batches,
+        });
     }
 }
 
@@ -77,7 +89,9 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     match to.machine.due(turn.belief.lease.rules, turn.phase) {
         Command::Open => {
             let seen = Seen::Opened { view: world.source.view(), mark: world.sink.mark };
-            to.step(world, Action::Open(w), |_| committing(turn.anew(), seen));
+            let taken = world.sink.number();
+            let turn = Turn { batches: Batches { taken, ..turn.batches }, ..turn.anew() };
+            to.step(world, Action::Open(w), |_| committing(turn, seen));
         }
         Command::Register(registration) => {
             let acknowledged = Acknowledged {
@@ -160,6 +174,17 @@ fn read(world: &World, w: u8, turn: Turn, after: u8, to: &mut Steps<'_>) {
     let Some(row) = page.row else {
         let Page { next, moment, view, .. } = page;
         let seen = Seen::Page { next, moment, view, done: None };
+        match witness(world, turn, to) {
+            Some(Answer::WentBack) => {
+                to.step(world, Action::ReadEnd(w), |_| committing(turn, Seen::SinkWentBack));
+                return;
+            }
+            Some(_) => {
+                to.step(world, Action::ReadEnd(w), |next| give_way(next, turn, Lost::Fence));
+                return;
+            }
+            None => {}
+        }
         let plan = to.machine.on(turn.belief.lease.rules, turn.phase, seen);
         if plan.next != turn.phase || !plan.writes.is_empty() || ahead.is_some() {
             to.step(world, Action::ReadEnd(w), |_| committing(turn, seen));
@@ -167,6 +192,18 @@ fn read(world: &World, w: u8, turn: Turn, after: u8, to: &mut Steps<'_>) {
         return;
     };
     to.step(world, Action::Read(w, row), |_| Worker::Holds(turn, Work::Page(page, row)));
+}
+
+/// What the sink would say to a batch, asked by who sends none.
+fn witness(world: &World, turn: Turn, to: &Steps<'_>) -> Option<Answer> {
+    if to.breaks.an_idle_page_asks_no_sink {
+        return None;
+    }
+    let number = to.machine.memory(turn.phase).tail.map_or(0, |tail| tail.mark);
+    let Holding { fence, rules } = turn.belief.lease;
+    let follows = turn.batches.taken;
+    let batch = Batch { mark: SinkMark { rules, fence, number }, follows, ..Batch::NONE };
+    world.sink.clone().refuse(batch, to.breaks)
 }
 
 fn page_after(world: &World, after: u8, breaks: Breaks) -> Page {
@@ -196,8 +233,11 @@ fn send(world: &World, w: u8, turn: Turn, work: Work, to: &mut Steps<'_>) {
         }
     };
     let lease = turn.belief.lease;
-    let mark = SinkMark { rules: lease.rules, fence: lease.fence, number: tail.mark + 1 };
-    let batch = Batch { mark, key, version, document: world.source.document(key) };
+    let next = turn.batches.next(tail.mark);
+    let mark = SinkMark { rules: lease.rules, fence: lease.fence, number: next };
+    let follows = turn.batches.taken;
+    let batch = Batch { mark, follows, key, version, document: world.source.document(key) };
+    let turn = Turn { batches: Batches { sent: next, ..turn.batches }, ..turn };
     let commits_first = to.breaks.commit_before_apply && world.late_batch.is_none();
     to.step(world, Action::Send(w, batch), |next| {
         if commits_first {
@@ -212,6 +252,7 @@ fn arrive(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut S
     let breaks = to.breaks;
     to.step(world, Action::Arrive(w), |next| match next.sink.apply(batch, breaks) {
         Answer::Fenced => give_way(next, turn, Lost::Fence),
+        Answer::WentBack => committing(turn.anew(), Seen::SinkWentBack),
         Answer::Held => answered(turn, work, batch, Fate::Done),
         // Something greater is success only if the feed, read again, is as great.
         Answer::Outdone { rules, version } => {
@@ -224,11 +265,10 @@ fn arrive(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut S
         }
     });
     for fate in [Fate::Refused, Fate::Again] {
-        to.fault(world, Action::Trouble(w, fate), |next| {
-            if !next.sink.refuse(batch, breaks) {
-                return give_way(next, turn, Lost::Fence);
-            }
-            answered(turn, work, batch, fate)
+        to.fault(world, Action::Trouble(w, fate), |next| match next.sink.refuse(batch, breaks) {
+            Some(Answer::WentBack) => committing(turn.anew(), Seen::SinkWentBack),
+            Some(_) => give_way(next, turn, Lost::Fence),
+            None => answered(turn, work, batch, fate),
         });
     }
     to.fault(world, Action::ArriveUnanswered(w), |next| {
@@ -244,6 +284,8 @@ fn arrive(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut S
 }
 
 fn answered(turn: Turn, work: Work, batch: Batch, fate: Fate) -> Worker {
+    let batches = Batches { taken: batch.mark.number, ..turn.batches };
+    let turn = Turn { batches, ..turn };
     let attempts = match work {
         Work::Page(..) => 1,
         Work::Item { attempts, .. } => attempts,
@@ -291,7 +333,7 @@ fn commit(world: &World, w: u8, turn: Turn, seen: Seen, landed: bool, to: &mut S
             next.land(itself, &plan, breaks);
             ready
         });
-        to.wrote(lawful);
+        to.wrote(lawful, &plan);
         to.fault(world, Action::CommitUnanswered(w), |next| {
             next.land(itself, &plan, breaks);
             next.workers[usize::from(w)]
@@ -314,10 +356,10 @@ fn give_way(next: &mut World, turn: Turn, lost: Lost) -> Worker {
             next.ledger.release(lease.fence);
             Worker::Down
         }
-        Lost::RunVersion => Worker::Loading { lease, after_crash: None },
+        Lost::RunVersion => Worker::Loading { lease, after_crash: None, batches: turn.batches },
         Lost::Rules => {
             let lease = Holding { rules: next.ledger.rules, ..lease };
-            Worker::Loading { lease, after_crash: None }
+            Worker::Loading { lease, after_crash: None, batches: turn.batches }
         }
     }
 }

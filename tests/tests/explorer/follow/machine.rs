@@ -20,9 +20,9 @@ use truekeep_core::{
     RegistrationCounter, RulesNumber, RunVersion, Signature, Timestamp, Version,
 };
 
-use crate::sink::SinkMark;
-use crate::source::{Acknowledged, View};
-use crate::worker::{Belief, Done, Fate, Seen};
+use super::sink::{self, SinkMark};
+use super::source::{Acknowledged, View};
+use super::worker::{Belief, Done, Fate, Seen};
 
 /// How often a delivery is tried.
 pub const ATTEMPTS_MAX: u32 = 2;
@@ -37,7 +37,41 @@ pub type PhaseId = u16;
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
     pub halted: bool,
+    pub tailing: bool,
+    /// Whether it waits for an operator, since the sink is ahead.
+    pub ahead: bool,
+    /// Why the sink is not trusted.
+    pub doubt: Option<Doubt>,
     pub tail: Option<Remembered>,
+}
+
+/// Why a sink is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Doubt {
+    Drift,
+    GuardRefused,
+    SinkAhead,
+    SinkWentBack,
+    Other,
+}
+
+impl Doubt {
+    const CODES: [(Self, Code); 4] = [
+        (Self::Drift, Code::DRIFT_FOUND),
+        (Self::GuardRefused, Code::GUARD_REFUSED),
+        (Self::SinkAhead, Code::SINK_AHEAD),
+        (Self::SinkWentBack, Code::SINK_WENT_BACK),
+    ];
+
+    pub fn of(code: &Code) -> Self {
+        let known = Self::CODES.iter().find(|(_, known)| known == code);
+        known.map_or(Self::Other, |(doubt, _)| *doubt)
+    }
+
+    fn code(self) -> Code {
+        let known = Self::CODES.into_iter().find(|(doubt, _)| *doubt == self);
+        known.expect("a reconcile says no other").1
+    }
 }
 
 /// The numbers of a tail.
@@ -64,10 +98,21 @@ pub struct Machine {
     plans: HashMap<(u8, PhaseId, Seen), Plan>,
     commands: HashMap<(u8, PhaseId), Command>,
     leases: Vec<Lease>,
+    register_every: Duration,
 }
 
 impl Machine {
+    /// A run that acknowledges whenever its cursor has moved.
     pub fn new() -> Self {
+        Self::acknowledging_every(Duration::ZERO)
+    }
+
+    /// A run that acknowledges once.
+    pub fn acknowledging_once() -> Self {
+        Self::acknowledging_every(Duration::from_secs(1))
+    }
+
+    fn acknowledging_every(register_every: Duration) -> Self {
         let leases = (0..FENCES).map(|fence| Lease {
             holder: HolderId::parse("worker").expect("valid"),
             token: LeaseToken::parse(&format!("lease-{fence}")).expect("valid"),
@@ -80,6 +125,7 @@ impl Machine {
             plans: HashMap::new(),
             commands: HashMap::new(),
             leases: leases.collect(),
+            register_every,
         };
         machine.number(&Phase::START);
         machine
@@ -112,7 +158,7 @@ impl Machine {
         if let Some(command) = self.commands.get(&(rules, phase)) {
             return command.clone();
         }
-        let command = match Follow::due(&terms(rules), &self.stored(phase), NOW) {
+        let command = match Follow::due(&self.terms(rules), &self.stored(phase), NOW) {
             Due::Now(command) => command,
             Due::At(_) => Command::Open,
         };
@@ -125,11 +171,27 @@ impl Machine {
         if let Some(plan) = self.plans.get(&(rules, phase, seen)) {
             return plan.clone();
         }
-        let step = Follow::on(&terms(rules), self.stored(phase), observation(seen), NOW)
+        let step = Follow::on(&self.terms(rules), self.stored(phase), observation(seen), NOW)
             .expect("the phase asked for it");
         let plan = Plan { next: self.number(&step.next), writes: step.writes.into() };
         self.plans.insert((rules, phase, seen), plan.clone());
         plan
+    }
+
+    fn terms(&self, rules: u8) -> Terms {
+        Terms {
+            rules: RulesNumber::new(rules.into()),
+            consumer: consumer(),
+            page_rows: 1,
+            delivery: RetryPolicy {
+                attempts_max: ATTEMPTS_MAX,
+                jitter: Jitter::None,
+                ..RetryPolicy::DELIVERY
+            },
+            register_every: self.register_every,
+            halted_recheck: Duration::ZERO,
+            source_went_back: SourceWentBack::Halt,
+        }
     }
 
     /// Whether a lease is in force.
@@ -173,15 +235,34 @@ impl Memory {
         let tail = phase.tail().map(|tail| Remembered {
             rules: small(tail.rules.get()),
             cursor: passed(&tail.cursor.passed),
-            mark: small(tail.mark.get() / TURN),
+            mark: small_number(tail.mark),
             registered: small(tail.registered.counter.get()),
         });
-        Self { halted: matches!(phase, Phase::Halted(_)), tail }
+        Self {
+            halted: matches!(phase, Phase::Halted(_)),
+            tailing: matches!(phase, Phase::Tailing(_)),
+            ahead: matches!(phase, Phase::Halted(halted) if halted.code == Code::SINK_AHEAD),
+            doubt: phase.tail().and_then(|tail| tail.distrust.as_ref()).map(Doubt::of),
+            tail,
+        }
     }
 }
 
 /// By how much the numbers of batches grow from turn to turn.
 const TURN: u64 = MarkNumber::new(0).turn_after().get();
+
+/// The number of a batch.
+pub fn number(small: u8) -> MarkNumber {
+    let (turn, place) = (small / sink::TURN, small % sink::TURN);
+    MarkNumber::new(u64::from(turn) * TURN + u64::from(place))
+}
+
+/// The same, small.
+pub fn small_number(number: MarkNumber) -> u8 {
+    let (turn, place) = (small(number.get() / TURN), small(number.get() % TURN));
+    assert!(place < sink::TURN, "a turn has few batches");
+    turn * sink::TURN + place
+}
 
 /// The newest version that a moment includes.
 pub fn passed(moment: &Moment) -> u8 {
@@ -201,22 +282,6 @@ pub fn key(number: u8) -> Key {
 /// The number of a key.
 pub fn key_number(key: &Key) -> usize {
     usize::from(key.as_str() == "b")
-}
-
-fn terms(rules: u8) -> Terms {
-    Terms {
-        rules: RulesNumber::new(rules.into()),
-        consumer: consumer(),
-        page_rows: 1,
-        delivery: RetryPolicy {
-            attempts_max: ATTEMPTS_MAX,
-            jitter: Jitter::None,
-            ..RetryPolicy::DELIVERY
-        },
-        register_every: Duration::ZERO,
-        halted_recheck: Duration::ZERO,
-        source_went_back: SourceWentBack::Halt,
-    }
 }
 
 fn consumer() -> Consumer {
@@ -242,15 +307,12 @@ fn observation(seen: Seen) -> Observation {
             delivered: done.map(delivered).unwrap_or_default(),
         }),
         Seen::Redelivered(done) => Observation::Redelivered(delivered(done)),
+        Seen::Judged(doubt) => Observation::Judged(doubt.map(Doubt::code)),
+        Seen::SinkWentBack => Observation::Refused(Code::SINK_WENT_BACK),
         Seen::Isolated(row) => Observation::Isolated(
             row.map(|done| (failed(done, false), Place::at(version(done.version)))),
         ),
     }
-}
-
-/// The first batch of a turn: the only one here.
-fn number(turn: u8) -> MarkNumber {
-    MarkNumber::new(u64::from(turn) * TURN)
 }
 
 fn version(number: u8) -> Version {
@@ -276,7 +338,8 @@ fn source_view(view: View) -> SourceView {
     }
 }
 
-fn sink_mark(mark: SinkMark) -> Mark {
+/// A mark in the machine's words.
+pub fn sink_mark(mark: SinkMark) -> Mark {
     let Consumer { ledger, pipeline } = consumer();
     Mark {
         ledger,
@@ -284,6 +347,15 @@ fn sink_mark(mark: SinkMark) -> Mark {
         rules: RulesNumber::new(mark.rules.into()),
         fence: Fence::new(mark.fence.into()),
         number: number(mark.number),
+    }
+}
+
+/// The same, small.
+pub fn small_mark(mark: &Mark) -> SinkMark {
+    SinkMark {
+        rules: small(mark.rules.get()),
+        fence: small(mark.fence.get()),
+        number: small_number(mark.number),
     }
 }
 

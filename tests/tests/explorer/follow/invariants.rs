@@ -2,20 +2,18 @@
 
 use truekeep_core::certificate::State;
 
-use crate::ledger::ItemState;
-use crate::machine::{Machine, Remembered};
-use crate::sink::{Held, rank};
-use crate::source::{KEYS, Source};
-use crate::world::World;
-
-/// A broken promise.
-pub type Broken = &'static str;
+use super::ledger::ItemState;
+use super::machine::{Machine, Remembered};
+use super::sink::{Held, TURN, rank};
+use super::source::{KEYS, Source};
+use super::world::World;
+use crate::search::Broken;
 
 /// What must hold in every world.
 pub fn always(world: &World, machine: &Machine) -> Result<(), Broken> {
     certificate(world)?;
     let memory = machine.memory(world.ledger.run);
-    if memory.halted {
+    if memory.halted && !world.lost {
         return Err("F2: nothing went back, and yet the run halted");
     }
     let (Some(one), Some(two)) = (world.workers[0].lease(), world.workers[1].lease()) else {
@@ -46,7 +44,8 @@ fn certificate(world: &World) -> Result<(), Broken> {
         let document = world.sink.document(*key);
         !excused(*key) && !is_as_new(&world.source, *key, document, moment)
     };
-    if (0..KEYS).any(|key| lies(&key)) {
+    // Until a sink that lost what it held is written again, nobody can know.
+    if !world.lost && (0..KEYS).any(|key| lies(&key)) {
         return Err("C1: the certificate lies");
     }
     Ok(())
@@ -62,7 +61,8 @@ fn is_as_new(source: &Source, key: u8, document: Option<u8>, moment: u8) -> bool
 
 /// F1, and what the run knows of the mark and of the registration.
 fn remembered(world: &World, tail: Remembered) -> Result<(), Broken> {
-    for key in 0..KEYS {
+    let written = if world.lost { 0 } else { KEYS };
+    for key in 0..written {
         let Some((version, live)) = world.source.last_change(key, u8::MAX) else { continue };
         let is_item = world.ledger.items[usize::from(key)].is_some();
         if version > tail.cursor || is_item {
@@ -81,7 +81,8 @@ fn remembered(world: &World, tail: Remembered) -> Result<(), Broken> {
         }
     }
     let one_ahead = |ours: u8, theirs: u8| theirs == ours || theirs == ours + 1;
-    if !one_ahead(tail.mark, world.sink.number()) {
+    let (ours, theirs) = (tail.mark, world.sink.number());
+    if !world.lost && (theirs < ours || !one_ahead(ours / TURN, theirs / TURN)) {
         return Err("F2: the sink's mark is neither the run's nor one ahead");
     }
     let acknowledged = world.source.acknowledged.map_or(0, |acknowledged| acknowledged.counter);
@@ -98,7 +99,8 @@ pub fn between(before: &World, after: &World, machine: &Machine) -> Result<(), B
         (Some(old), Some(new)) => new.rank() < old.rank(),
         (None, _) | (_, None) => false,
     };
-    if ranks.into_iter().any(went_back) {
+    let restored = before.left.restores != after.left.restores;
+    if !restored && ranks.into_iter().any(went_back) {
         return Err("the sink went back in rank");
     }
     let (old, new) = (before.ledger.certificate, after.ledger.certificate);
@@ -118,6 +120,9 @@ pub fn between(before: &World, after: &World, machine: &Machine) -> Result<(), B
 
 /// What must hold once no worker has anything left to do: the sink is the source, and it is said.
 pub fn at_rest(world: &World) -> Result<(), Broken> {
+    if world.lost {
+        return Ok(());
+    }
     let mut parked = false;
     for key in 0..KEYS {
         if let Some(item) = world.ledger.items[usize::from(key)] {
