@@ -57,6 +57,8 @@ pub enum Command {
     Diff(Diff),
     /// Holds sinks against their sources, and repairs what differs.
     Reconcile(Reconcile),
+    /// Searches a pipeline's index.
+    Search(Search),
     /// Lists, shows, retries or gives up records that were set aside.
     #[command(subcommand)]
     Parked(Parked),
@@ -305,6 +307,23 @@ pub struct ParkedRetry {
     /// All of them.
     #[arg(long)]
     pub all: bool,
+}
+
+/// `search`.
+#[derive(Debug, Args)]
+pub struct Search {
+    /// Whose index.
+    pub pipeline: String,
+    /// Words, all of which are looked for; `\"a phrase\"`, `field:word`, `OR`, `-word`,
+    /// `field:[1 TO 9]` and `*` for everything are understood.
+    pub query: String,
+    /// Looks for words that name no field in this one; may be repeated. Left out: in every text and
+    /// keyword field.
+    #[arg(long = "field", value_name = "FIELD")]
+    pub fields: Vec<String>,
+    /// The most records that are shown.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
 }
 
 /// `coverage`.

@@ -96,6 +96,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Explain(explain) => commands::explain::pipeline(session, explain).await,
         Command::Diff(diff) => commands::diff::diff(session, diff).await,
         Command::Reconcile(wanted) => commands::reconcile::reconcile(session, wanted).await,
+        Command::Search(search) => commands::search::search(session, search),
         Command::Parked(parked) => commands::parked::parked(session, parked).await,
         Command::Pause(wanted) => commands::steer::steer(session, wanted, Steering::Pause).await,
         Command::Resume(wanted) => commands::steer::steer(session, wanted, Steering::Resume).await,

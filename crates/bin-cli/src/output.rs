@@ -24,6 +24,11 @@ impl Output {
         self.stderr_is_terminal && std::env::var_os("NO_COLOR").is_none()
     }
 
+    /// Whether an answer may have colours.
+    pub fn colours_answers(self) -> bool {
+        std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    }
+
     /// Whether progress may be drawn.
     pub fn draws(self) -> bool {
         self.stderr_is_terminal && !self.format.is_json()

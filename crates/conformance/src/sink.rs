@@ -61,10 +61,9 @@ pub trait SinkUnderTest: Debug + Send + Sync {
     /// The live records and their `body`, read past the port.
     async fn contents(&self) -> BTreeMap<Key, String>;
 
-    /// From now on the sink refuses documents with this `body`; false if that cannot be arranged.
-    async fn refuse(&self, body: &str) -> bool {
-        let _ = body;
-        false
+    /// A `body` whose documents the sink refuses from now on; none if that cannot be arranged.
+    async fn poison(&self) -> Option<String> {
+        None
     }
 
     /// Puts a live record without a rank there, past the port; false if that cannot be arranged.

@@ -123,6 +123,18 @@ codes! {
         "Reconcile would delete more than its guard allows, or write more documents again.",
         "The source was emptied or restored, the configuration names another table, or others wrote the sink; of documents: the projection does not give the same one twice.",
         "Look at `truekeep diff`; if what it says is right, run `truekeep reconcile --confirm`.";
+    INDEX_CORRUPT:
+        "The search index cannot be read.",
+        "A file of it is damaged or missing.",
+        "Remove the index's folder and run `truekeep apply --again`: it is made anew.";
+    INDEX_MISMATCH:
+        "The search index is not the one that these rules write.",
+        "The fields were changed since it was made, or the folder holds something else.",
+        "Choose another folder, or remove this one and run `truekeep apply`.";
+    INDEX_VERSION:
+        "The search index has a form that this program does not know.",
+        "Another version of truekeep made it.",
+        "Use that version, or remove the index's folder and run `truekeep apply --again`: it is made anew.";
     KEY_REFUSED:
         "A record has a key that cannot be followed.",
         "A key column is NULL, or its type has an equality that is wider than its text.",
@@ -219,6 +231,10 @@ codes! {
         "The sink has seen a later holder of this scope than the ledger.",
         "Another worker took over, or the ledger went back.",
         "If no other worker runs, see `truekeep explain LEDGER_WENT_BACK`.";
+    SINK_LOCKED:
+        "Another process writes the sink.",
+        "A search index has one writer at a time; a worker that was stopped or is still ending keeps it.",
+        "End the other process; truekeep tries again by itself.";
     SINK_OWNED:
         "The sink belongs to another pipeline or ledger.",
         "Two configurations name the same target, or the ledger was replaced.",

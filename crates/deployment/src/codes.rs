@@ -79,6 +79,7 @@ impl Exit {
             (Code::SOURCE_LOCKED, Exit::Halted),
             (Code::SOURCE_UNAVAILABLE, Exit::Halted),
             (Code::SINK_UNAVAILABLE, Exit::Halted),
+            (Code::SINK_LOCKED, Exit::Halted),
         ];
         if let Some((_, exit)) = BY_CODE.iter().find(|(known, _)| known == code) {
             return *exit;

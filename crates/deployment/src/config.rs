@@ -4,6 +4,8 @@
 //! environment or from a secret's file stands in no `Debug` and no error text.
 
 mod conflicts;
+#[cfg(feature = "tantivy")]
+mod index;
 mod location;
 mod problem;
 mod quantity;
@@ -75,13 +77,51 @@ pub struct SourceConfig {
 /// A derived store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkConfig {
-    /// Its file.
+    /// What it is.
+    pub target: TargetConfig,
+    pub(crate) span: Range<usize>,
+}
+
+/// What a derived store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetConfig {
+    /// A table of a SQLite file.
+    Mirror(MirrorConfig),
+    /// A full-text index in a folder.
+    #[cfg(feature = "tantivy")]
+    Index(IndexConfig),
+}
+
+/// A table of a SQLite file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorConfig {
+    /// The file.
     pub location: Location,
     /// The table that is written.
     pub table: String,
     /// How a document lies in the table.
     pub layout: LayoutConfig,
-    pub(crate) span: Range<usize>,
+}
+
+/// A full-text index in a folder.
+#[cfg(feature = "tantivy")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexConfig {
+    /// The folder.
+    pub location: Location,
+    /// The fields, in the order of their names, and the writer's memory.
+    pub spec: truekeep_sink_tantivy::IndexSpec,
+}
+
+impl TargetConfig {
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        match self {
+            Self::Mirror(mirror) => &mirror.location,
+            #[cfg(feature = "tantivy")]
+            Self::Index(index) => &index.location,
+        }
+    }
 }
 
 /// How a document lies in a mirror's table.

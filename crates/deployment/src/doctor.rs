@@ -9,7 +9,7 @@ use truekeep_core::lease::Lease;
 use truekeep_sqlite::{Role, write_lock};
 
 use crate::clock::wall;
-use crate::config::{Config, LedgerConfig};
+use crate::config::{Config, LedgerConfig, TargetConfig};
 use crate::status::{Known, LedgerPorts};
 
 /// How long a lock is waited for: a sound transaction is shorter.
@@ -68,7 +68,15 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
         signs.extend(file(part, Role::Source, source.location.path()).await);
     }
     for (name, sink) in &config.sinks {
-        signs.extend(file(format!("sink {name}"), Role::Sink, sink.location.path()).await);
+        let part = format!("sink {name}");
+        match &sink.target {
+            TargetConfig::Mirror(mirror) => {
+                signs.extend(file(part, Role::Sink, mirror.location.path()).await);
+            }
+            // Its own lock is its writer's for as long as that lives: there is nothing to try.
+            #[cfg(feature = "tantivy")]
+            TargetConfig::Index(index) => signs.extend(room(part, index.location.path())),
+        }
     }
     if let Some(ledger) = ledger {
         signs.extend(clock(ledger).await);

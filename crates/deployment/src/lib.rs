@@ -15,6 +15,7 @@ pub mod init;
 pub mod operator;
 pub mod reconcile;
 pub mod rules;
+pub mod search;
 pub mod status;
 pub mod trouble;
 pub mod wiring;

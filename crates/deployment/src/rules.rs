@@ -8,7 +8,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use truekeep_core::Fingerprint;
 
-use crate::config::{DocumentConfig, LayoutConfig, PipelineConfig, SinkConfig, WatchConfig};
+#[cfg(feature = "tantivy")]
+use truekeep_sink_tantivy::FieldSpec;
+
+use crate::config::{
+    DocumentConfig, LayoutConfig, PipelineConfig, SinkConfig, TargetConfig, WatchConfig,
+};
 
 /// Counts the forms of the text: a new form is another fingerprint.
 const FORM: u32 = 1;
@@ -43,10 +48,19 @@ enum WatchText<'c> {
 }
 
 #[derive(Serialize)]
-struct SinkText<'c> {
-    kind: &'static str,
-    table: &'c str,
-    layout: LayoutText<'c>,
+#[serde(untagged)]
+enum SinkText<'c> {
+    Mirror {
+        kind: &'static str,
+        table: &'c str,
+        layout: LayoutText<'c>,
+    },
+    /// Fields in the order of their names; each as one word, since a user compares them.
+    #[cfg(feature = "tantivy")]
+    Index {
+        kind: &'static str,
+        fields: std::collections::BTreeMap<&'c str, String>,
+    },
 }
 
 #[derive(Serialize)]
@@ -65,6 +79,26 @@ pub struct Rules {
     pub fingerprint: Fingerprint,
 }
 
+impl<'c> SinkText<'c> {
+    fn of(target: &'c TargetConfig) -> Self {
+        match target {
+            TargetConfig::Mirror(mirror) => {
+                let layout = match &mirror.layout {
+                    LayoutConfig::Columns => LayoutText::Named("columns"),
+                    LayoutConfig::Json(column) => LayoutText::Json { json: column },
+                };
+                Self::Mirror { kind: "sqlite", table: &mirror.table, layout }
+            }
+            #[cfg(feature = "tantivy")]
+            TargetConfig::Index(index) => {
+                let field = |field: &'c FieldSpec| (field.name.as_str(), field.told());
+                let fields = index.spec.fields.iter().map(field).collect();
+                Self::Index { kind: "tantivy", fields }
+            }
+        }
+    }
+}
+
 impl Rules {
     /// The rules of a pipeline; `source` is what the source adds: columns, types, the key's form.
     pub fn of(pipeline: &PipelineConfig, sink: &SinkConfig, source: &[String]) -> Self {
@@ -79,10 +113,6 @@ impl Rules {
                 WatchText::Parent { table, via, references }
             }
         });
-        let layout = match &sink.layout {
-            LayoutConfig::Columns => LayoutText::Named("columns"),
-            LayoutConfig::Json(column) => LayoutText::Json { json: column },
-        };
         let text = RulesText {
             form: FORM,
             table: &pipeline.table,
@@ -91,7 +121,7 @@ impl Rules {
             document,
             live_when: pipeline.live_when.as_deref(),
             watch: watch.collect(),
-            sink: SinkText { kind: "sqlite", table: &sink.table, layout },
+            sink: SinkText::of(&sink.target),
             source,
         };
         Self::from_text(serde_json::to_string(&text).expect("names and texts are JSON"))

@@ -2,6 +2,8 @@
 //!
 //! What only reads never makes a file: a ledger or a mirror that is not there reads as an empty one.
 
+#[cfg(feature = "tantivy")]
+mod index;
 mod sink;
 mod source;
 

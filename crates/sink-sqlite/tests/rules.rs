@@ -66,7 +66,8 @@ impl SinkUnderTest for Subject {
         rows.expect("read").collect::<Result<_, _>>().expect("read")
     }
 
-    async fn refuse(&self, body: &str) -> bool {
+    async fn poison(&self) -> Option<String> {
+        let body = "poison";
         let new = match self.spec.layout {
             Layout::Json { .. } => "NEW.document ->> 'body'",
             Layout::Columns(_) => "NEW.body",
@@ -77,7 +78,7 @@ impl SinkUnderTest for Subject {
              CREATE TRIGGER on_update BEFORE UPDATE ON mirror {refusal};"
         );
         self.aside().execute_batch(&sql).expect("triggers are made");
-        true
+        Some(body.to_owned())
     }
 
     async fn plant(&self, key: &Key, body: &str) -> bool {

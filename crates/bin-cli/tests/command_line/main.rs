@@ -10,5 +10,6 @@ mod parked;
 mod pauses;
 mod reconcile;
 mod rules;
+mod search;
 mod worker;
 mod world;

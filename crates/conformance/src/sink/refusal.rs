@@ -10,13 +10,11 @@ use super::batches::{assert_contents, delete, listed, mark, rank, send, upsert};
 pub async fn refused_record_stops_no_other(subject: &mut dyn SinkUnderTest) {
     let before = vec![upsert("b", rank(1, 1), "before"), upsert("d", rank(1, 1), "before")];
     send(subject, 1, before).await;
-    if !subject.refuse("poison").await {
-        return;
-    }
+    let Some(poison) = subject.poison().await else { return };
     let batch = vec![
         upsert("a", rank(1, 2), "fine"),
-        upsert("b", rank(1, 2), "poison"),
-        upsert("c", rank(1, 2), "poison"),
+        upsert("b", rank(1, 2), &poison),
+        upsert("c", rank(1, 2), &poison),
         delete("d", rank(1, 2)),
         upsert("e", rank(1, 2), "fine"),
     ];

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::problem::Problem;
 use super::reader::Gather;
 use super::sections::Parts;
-use super::{LedgerConfig, Location, PipelineConfig, SinkConfig};
+use super::{LedgerConfig, Location, PipelineConfig, SinkConfig, TargetConfig};
 
 /// Checks the whole; what can be used but is likely not meant is returned.
 pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
@@ -20,8 +20,7 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
         if let Some((_, Some(sink))) = parts.sinks.get(&pipeline.sink) {
             let first = *targets.entry(target(sink)).or_insert(&pipeline.name);
             if *first != pipeline.name {
-                let message =
-                    format!("pipelines `{first}` and `{}` write one table", pipeline.name);
+                let message = format!("pipelines `{first}` and `{}` write one sink", pipeline.name);
                 let remedy =
                     "give each pipeline a sink of its own: it deletes what it did not write";
                 gather.problem(at, message, remedy);
@@ -33,9 +32,14 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
     warnings(parts)
 }
 
-/// A table by file and name; SQLite's names are equal in any case of ASCII letters.
+/// A table by file and name, whose letters are equal in any case of ASCII for SQLite; or a folder.
 fn target(sink: &SinkConfig) -> (PathBuf, String) {
-    (sink.location.canonical(), sink.table.to_ascii_lowercase())
+    let table = match &sink.target {
+        TargetConfig::Mirror(mirror) => mirror.table.to_ascii_lowercase(),
+        #[cfg(feature = "tantivy")]
+        TargetConfig::Index(_) => String::new(),
+    };
+    (sink.target.location().canonical(), table)
 }
 
 /// A table has one feed, whose keys are made in one way.
@@ -76,7 +80,7 @@ fn separate(parts: &Parts, gather: &Gather<'_>) {
         }
     }
     for (name, (at, sink)) in &parts.sinks {
-        if sink.as_ref().is_some_and(|sink| clashes(&sink.location)) {
+        if sink.as_ref().is_some_and(|sink| clashes(sink.target.location())) {
             gather.problem(&at.span, format!("sink `{name}` is the ledger's file"), remedy);
         }
     }

@@ -1,9 +1,9 @@
-//! Where a SQLite file is: as it is written, and the path that it stands for.
+//! Where a file or folder is: as it is written, and the path that it stands for.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A SQLite file. It prints as it is written in the configuration, before substitution.
+/// A file or folder. It prints as it is written in the configuration, before substitution.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     written: String,

@@ -104,6 +104,35 @@ impl<'t> Reader<'t> {
         Self { name, span, gather, table, known }
     }
 
+    /// Names the keys that are of another kind.
+    pub fn only(&self, kind: &str, keys: &'static [&'static str]) {
+        for key in self.table.keys() {
+            let written: &str = key.get_ref();
+            if self.known.contains(&written) && !keys.contains(&written) {
+                let message = format!("`{written}` is not of {kind}");
+                self.gather.problem(&key.span(), message, nearest(written, keys.iter().copied()));
+            }
+        }
+    }
+
+    /// The entries of a table whose keys a user names: `fields = { title = "text" }`.
+    #[cfg(feature = "tantivy")]
+    pub fn entries(
+        &self,
+        key: &'static str,
+    ) -> Option<Vec<(Found<String>, &'t Spanned<DeValue<'t>>)>> {
+        let value = self.value(key)?;
+        let Some(table) = value.get_ref().as_table() else {
+            self.gather.mistyped(key, value, "a table: { NAME = .. }");
+            return None;
+        };
+        let found = |name: &Spanned<std::borrow::Cow<'_, str>>| Found {
+            value: name.get_ref().to_string(),
+            span: name.span(),
+        };
+        Some(table.iter().map(|(name, value)| (found(name), value)).collect())
+    }
+
     pub fn value(&self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
         debug_assert!(self.known.contains(&key), "{key} is not in the schema");
         self.table.get(key)
@@ -233,7 +262,7 @@ impl<'t> Reader<'t> {
         list.iter().enumerate().filter_map(inner).collect()
     }
 
-    fn inner(
+    pub fn inner(
         &self,
         name: String,
         value: &'t Spanned<DeValue<'t>>,

@@ -26,8 +26,16 @@ pub(super) const PIPELINE: &[&str] = &[
 pub(super) const DOCUMENT: &[&str] = &["sql", "json"];
 /// `watch = [{ .. }]`.
 pub(super) const WATCH: &[&str] = &["table", "key", "via", "references"];
-/// `[sink.NAME]`.
-pub(super) const SINK: &[&str] = &["kind", "url", "table", "layout"];
+/// `[sink.NAME]`: the keys of every kind; each kind has its own of them.
+pub(super) const SINK: &[&str] = &["kind", "url", "table", "layout", "path", "fields", "memory"];
+/// Of `kind = "sqlite"`.
+pub(super) const MIRROR: &[&str] = &["kind", "url", "table", "layout"];
+/// Of `kind = "tantivy"`.
+pub(super) const INDEX: &[&str] = &["kind", "path", "fields", "memory"];
+/// `fields = { NAME = { .. } }`.
+#[cfg(feature = "tantivy")]
+pub(super) const FIELD: &[&str] =
+    &["type", "split", "fold", "language", "unit", "indexed", "stored", "fast", "required"];
 /// `layout = { .. }`.
 pub(super) const LAYOUT: &[&str] = &["json"];
 /// `[worker]`.
@@ -43,5 +51,7 @@ pub(super) const ALL: &[(&str, &[&str])] = &[
     ("watch", WATCH),
     ("sink", SINK),
     ("layout", LAYOUT),
+    #[cfg(feature = "tantivy")]
+    ("field", FIELD),
     ("worker", WORKER),
 ];

@@ -15,8 +15,8 @@ use super::problem::Problem;
 use super::reader::{Found, Gather, Reader, nearest};
 use super::{
     Config, DocumentConfig, Environment, InvalidConfig, LayoutConfig, LedgerConfig, Location,
-    PipelineConfig, SinkConfig, SourceConfig, WatchConfig, WorkerConfig, conflicts, quantity,
-    schema,
+    MirrorConfig, PipelineConfig, SinkConfig, SourceConfig, TargetConfig, WatchConfig,
+    WorkerConfig, conflicts, quantity, schema,
 };
 
 /// The ledger's file where no other is named, beside the configuration.
@@ -112,20 +112,41 @@ fn source(table: &Reader<'_>) -> Option<SourceConfig> {
 }
 
 fn sink(table: &Reader<'_>) -> Option<SinkConfig> {
-    let kind = table.required("kind", "write `kind = \"sqlite\"`")?;
-    if kind.value != "sqlite" {
-        let message = format!("unknown kind of sink `{}`", kind.value);
-        table.gather.problem(&kind.span, message, "known: sqlite");
-        return None;
-    }
+    let kind = table.required("kind", &format!("write one of: {}", KINDS.join(", ")))?;
+    let target = match kind.value.as_str() {
+        "sqlite" => {
+            table.only("kind `sqlite`", schema::MIRROR);
+            mirror(table).map(TargetConfig::Mirror)
+        }
+        #[cfg(feature = "tantivy")]
+        "tantivy" => {
+            table.only("kind `tantivy`", schema::INDEX);
+            super::index::read(table).map(TargetConfig::Index)
+        }
+        other => {
+            let message = format!("unknown kind of sink `{other}`");
+            table.gather.problem(&kind.span, message, nearest(other, KINDS.iter().copied()));
+            None
+        }
+    };
+    Some(SinkConfig { target: target?, span: table.span.clone() })
+}
+
+/// The kinds of sinks that this program was built with.
+const KINDS: &[&str] = &[
+    "sqlite",
+    #[cfg(feature = "tantivy")]
+    "tantivy",
+];
+
+fn mirror(table: &Reader<'_>) -> Option<MirrorConfig> {
     let location = location(table, "url");
     let name = table.required("table", "name the table that is written");
     let layout = layout(table);
-    Some(SinkConfig {
+    Some(MirrorConfig {
         location: location?.value,
         table: filled(table, "table", name?)?.value,
         layout: layout?,
-        span: table.span.clone(),
     })
 }
 
@@ -308,7 +329,7 @@ fn optional<'t, T>(
     }
 }
 
-fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Option<Found<String>> {
+pub(super) fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Option<Found<String>> {
     if found.value.trim().is_empty() {
         let message = format!("`{key}` is empty");
         table.gather.problem(&found.span, message, "write a value, or leave the key out");

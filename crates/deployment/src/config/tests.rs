@@ -54,8 +54,9 @@ fn the_example_is_a_configuration_and_shows_every_key() {
         for key in *keys {
             let shown = EXAMPLE.lines().map(str::trim_start).any(|line| {
                 let at = |part: &str| line.contains(&format!("{part}{key} ="));
+                let heads = line.starts_with(&format!("[sink.search.{key}]"));
                 !line.starts_with('#')
-                    && (line.starts_with(&format!("{key} =")) || at("{ ") || at(", "))
+                    && (line.starts_with(&format!("{key} =")) || at("{ ") || at(", ") || heads)
             });
             assert!(shown, "`{key}` of `{table}` is not in the example");
         }
@@ -73,7 +74,12 @@ fn the_example_states_the_defaults() {
     assert_eq!(products.document_max, cities.document_max);
     assert_eq!(example.worker, least.worker);
     assert_eq!(example.ledger, least.ledger);
-    assert_eq!(example.sink_of(products).layout, least.sink_of(cities).layout);
+    let layout = |config: &Config, pipeline| match &config.sink_of(pipeline).target {
+        TargetConfig::Mirror(mirror) => mirror.layout.clone(),
+        #[cfg(feature = "tantivy")]
+        TargetConfig::Index(index) => panic!("{index:?}"),
+    };
+    assert_eq!(layout(&example, products), layout(&least, cities));
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn a_kind_that_is_not_known_names_those_that_are() {
     insta::assert_snapshot!(
         "unknown_kinds",
         all(&[
-            ("kind = \"sqlite\"", "kind = \"tantivy\""),
+            ("kind = \"sqlite\"", "kind = \"kafka\""),
             ("sqlite:app.db", "postgres://localhost/app"),
             ("sqlite:app.db", "app.db"),
             ("sqlite:app.db", "memory:"),
@@ -224,7 +230,7 @@ fn a_secret_stands_in_no_debug_and_no_error() {
     let cities = config.pipeline("cities").expect("there");
     let source = config.source_of(cities).location.path();
     assert!(source.ends_with("hunter2-secret.db"), "{}", source.display());
-    assert!(config.sink_of(cities).location.path().ends_with("s3cr3t-word.db"));
+    assert!(config.sink_of(cities).target.location().path().ends_with("s3cr3t-word.db"));
     let shown = format!("{config:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("s3cr3t"), "{shown}");
     assert_eq!(config.redact("failed to open hunter2-secret.db"), "failed to open ${SECRET}.db");
@@ -267,4 +273,120 @@ fn a_file_that_cannot_be_read_is_named() {
 fn a_duration_is_read_with_its_unit() {
     let config = parse(&format!("[worker]\nlease = \"1 s\"\n{GOOD}")).expect("good");
     assert_eq!(config.worker.lease, Duration::from_secs(1));
+}
+
+#[cfg(feature = "tantivy")]
+mod index {
+    use truekeep_sink_tantivy::{Analysis, DateUnit, FieldKind, Language, Split, WRITER_BYTES};
+
+    use super::*;
+
+    const MIRROR: &str = "kind = \"sqlite\"\nurl = \"sqlite:mirror.db\"\ntable = \"cities\"\n";
+
+    fn with(index: &str) -> String {
+        GOOD.replace(MIRROR, index)
+    }
+
+    fn index(text: &str) -> IndexConfig {
+        let config = parse(&with(text)).unwrap_or_else(|error| panic!("{error}"));
+        match &config.sinks["mirror"].target {
+            TargetConfig::Index(index) => index.clone(),
+            TargetConfig::Mirror(mirror) => panic!("{mirror:?}"),
+        }
+    }
+
+    #[test]
+    fn a_type_alone_is_a_field_with_defaults() {
+        let index = index("kind = \"tantivy\"\npath = \"search\"\nfields = { name = \"text\" }\n");
+        assert_eq!(index.location.path(), Path::new("search"));
+        assert_eq!(index.spec.writer_bytes, WRITER_BYTES);
+        let [name] = &index.spec.fields[..] else { panic!("one field") };
+        let words = Analysis { split: Split::Words, fold: false, language: None };
+        assert_eq!(name.kind, FieldKind::Text(words));
+        assert_eq!(
+            (name.indexed, name.stored, name.fast, name.required),
+            (true, true, false, false)
+        );
+    }
+
+    #[test]
+    fn each_key_of_a_field_is_read() {
+        let index = index(
+            r#"kind = "tantivy"
+path = "search"
+memory = "15 MB"
+[sink.mirror.fields]
+body = { type = "text", split = "whitespace", fold = true, language = "german", stored = false }
+born = { type = "date", unit = "ms", fast = true, required = true }
+seen = { type = "json", indexed = false }
+"#,
+        );
+        assert_eq!(index.spec.writer_bytes, 15 << 20);
+        let told: Vec<String> = index
+            .spec
+            .fields
+            .iter()
+            .map(|field| format!("{} {}", field.name, field.told()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "body text by truekeep1:whitespace:fold:german, indexed",
+                "born date in ms, indexed, stored, fast, required",
+                "seen json by truekeep1:words, stored",
+            ]
+        );
+        let german =
+            Analysis { split: Split::Whitespace, fold: true, language: Some(Language::German) };
+        assert_eq!(index.spec.fields[0].kind, FieldKind::Text(german));
+        assert_eq!(index.spec.fields[1].kind, FieldKind::Date(DateUnit::Milliseconds));
+    }
+
+    #[test]
+    fn problems_of_an_index_are_told_with_their_places() {
+        let text = with(
+            r#"kind = "tantivy"
+url = "sqlite:mirror.db"
+memory = "1 MB"
+[sink.mirror.fields]
+"full name" = "text"
+_key = "keyword"
+title = "txt"
+body = { type = "text", langage = "english" }
+lead = { type = "text", language = "germn", split = "letters" }
+country = { type = "keyword", language = "english" }
+born = { type = "i64", unit = "s" }
+died = { unit = "s" }
+gone = { type = "date", indexed = false, stored = false }
+age = 7
+"#,
+        );
+        let error = parse(&text).expect_err("wrong");
+        insta::assert_snapshot!("index_problems", error.to_string());
+        for index in [
+            "kind = \"tantivi\"\n",
+            "kind = \"tantivy\"\npath = \"\"\nfields = {}\n",
+            "kind = \"tantivy\"\npath = \"search\"\nfields = \"title\"\n",
+            "kind = \"sqlite\"\nurl = \"sqlite:mirror.db\"\ntable = \"cities\"\nfields = { a = \"text\" }\n",
+        ] {
+            let error = parse(&with(index)).expect_err("wrong");
+            insta::assert_snapshot!(error.to_string());
+        }
+    }
+
+    #[test]
+    fn two_pipelines_do_not_write_one_index() {
+        let index = "kind = \"tantivy\"\npath = \"search\"\nfields = { name = \"text\" }\n";
+        let other = r#"
+[pipeline.again]
+source = "app"
+table = "cities"
+key = "id"
+sink = "other"
+
+[sink.other]
+"#;
+        let error = parse(&(with(index) + other + index)).expect_err("wrong");
+        assert!(error.to_string().contains("write one sink"), "{error}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Sinks: a mirror in a SQLite table.
+//! Sinks: a mirror in a SQLite table, or a full-text index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,10 @@ use truekeep_core::ports::Sink;
 use truekeep_sink_memory::MemorySink;
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
 
+#[cfg(feature = "tantivy")]
+use super::index;
 use super::{BUSY_MAX, SourcePorts};
-use crate::config::{Config, LayoutConfig, PipelineConfig, SinkConfig};
+use crate::config::{Config, LayoutConfig, MirrorConfig, PipelineConfig, TargetConfig};
 
 /// What a check of a sink found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +31,15 @@ pub async fn open_sink(
     pipeline: &PipelineConfig,
     source: &SourcePorts,
 ) -> Result<Arc<dyn Sink>, PortError> {
-    let sink = config.sink_of(pipeline);
-    let opened = SqliteSink::open(sink.location.path(), spec(sink, source), BUSY_MAX).await?;
-    Ok(Arc::new(opened))
+    match &config.sink_of(pipeline).target {
+        TargetConfig::Mirror(mirror) => Ok(Arc::new(open_mirror(mirror, source).await?)),
+        #[cfg(feature = "tantivy")]
+        TargetConfig::Index(index) => Ok(Arc::new(index::open(index, source)?)),
+    }
+}
+
+async fn open_mirror(mirror: &MirrorConfig, source: &SourcePorts) -> Result<SqliteSink, PortError> {
+    SqliteSink::open(mirror.location.path(), spec(mirror, source), BUSY_MAX).await
 }
 
 /// Opens a sink to look at it: one that is not there, or that nobody has written, is empty.
@@ -43,7 +51,7 @@ pub async fn sink_as_it_is(
     pipeline: &PipelineConfig,
     source: &SourcePorts,
 ) -> Result<Arc<dyn Sink>, PortError> {
-    if config.sink_of(pipeline).location.path().exists() {
+    if config.sink_of(pipeline).target.location().path().exists() {
         let sink = open_sink(config, pipeline, source).await?;
         if sink.mark().await?.is_some() {
             return Ok(sink);
@@ -52,8 +60,8 @@ pub async fn sink_as_it_is(
     Ok(Arc::new(MemorySink::new()))
 }
 
-fn spec(sink: &SinkConfig, source: &SourcePorts) -> MirrorSpec {
-    let layout = match &sink.layout {
+fn spec(mirror: &MirrorConfig, source: &SourcePorts) -> MirrorSpec {
+    let layout = match &mirror.layout {
         LayoutConfig::Json(column) => Layout::Json { column: column.clone() },
         LayoutConfig::Columns => {
             let column = |(name, declared): &(String, String)| MirrorColumn {
@@ -63,7 +71,7 @@ fn spec(sink: &SinkConfig, source: &SourcePorts) -> MirrorSpec {
             Layout::Columns(source.columns.iter().map(column).collect())
         }
     };
-    MirrorSpec { table: sink.table.clone(), layout }
+    MirrorSpec { table: mirror.table.clone(), layout }
 }
 
 /// Looks whether a sink fits the rules; makes nothing.
@@ -75,15 +83,17 @@ pub async fn check_sink(
     pipeline: &PipelineConfig,
     source: &SourcePorts,
 ) -> Result<SinkCheck, PortError> {
-    let sink = config.sink_of(pipeline);
-    let path = sink.location.path();
-    if !path.exists() {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if folder.is_none_or(Path::is_dir) {
-            return Ok(SinkCheck::ToBeMade);
+    let there = match &config.sink_of(pipeline).target {
+        TargetConfig::Mirror(mirror) => {
+            let path = mirror.location.path();
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if !path.exists() && folder.is_none_or(Path::is_dir) {
+                return Ok(SinkCheck::ToBeMade);
+            }
+            open_mirror(mirror, source).await?.inspect().await?
         }
-    }
-    let opened = SqliteSink::open(path, spec(sink, source), BUSY_MAX).await?;
-    let there = opened.inspect().await?;
+        #[cfg(feature = "tantivy")]
+        TargetConfig::Index(index) => index::open(index, source)?.inspect().await?,
+    };
     Ok(if there { SinkCheck::Fits } else { SinkCheck::ToBeMade })
 }

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use truekeep::diff::compare;
 use truekeep::reconcile::Wish;
 use truekeep_core::compare::Owns;
+use truekeep_core::ports::Sink;
 use truekeep_core::reconcile::Terms;
 use truekeep_core::{PipelineName, Place, RulesNumber, Version};
 use truekeep_engine::{Comparison, Sides};
@@ -47,7 +48,8 @@ pub fn run(rows: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
             bare[1].push(looked);
             for (kind, took) in [Kind::Ranks, Kind::Audited, Kind::Documents].iter().zip(&mut took)
             {
-                let whole = || runtime.block_on(whole(&port, &mirror, &ledger, *kind));
+                let mirror = runtime.block_on(database::mirror(&mirror))?;
+                let whole = || runtime.block_on(whole(&port, mirror, &ledger, *kind));
                 let compared;
                 (found, compared) = timed(whole)?;
                 took.push(compared);
@@ -166,11 +168,11 @@ fn look_up(source: &Path, mirror: &Path) -> Result<u64, Box<dyn Error>> {
 /// Compares both sides; returns how many differences there are.
 pub async fn whole(
     source: &truekeep_adapter_sqlite::SqliteSource,
-    mirror: &Path,
+    sink: impl Sink + 'static,
     ledger: &Path,
     kind: Kind,
 ) -> Result<u64, Box<dyn Error>> {
-    let pipeline = database::pipeline(source, database::mirror(mirror).await?)?;
+    let pipeline = database::pipeline(source, sink)?;
     let ports = database::ports(ledger).await?;
     let sides = Sides {
         scope: pipeline.scope.clone(),

@@ -10,7 +10,7 @@ use truekeep::clock::SystemClock;
 use truekeep::entropy::RandomEntropy;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource, Watch};
 use truekeep_core::compare::Owns;
-use truekeep_core::ports::Capture;
+use truekeep_core::ports::{Capture, Sink};
 use truekeep_core::{Fingerprint, PipelineName, ScopeId};
 use truekeep_engine::{Pipeline, Ports};
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
@@ -47,11 +47,16 @@ pub const INSERT: &str = "
 
 /// Makes a database of so many rows.
 pub fn make(path: &Path, rows: u64) -> rusqlite::Result<()> {
+    make_with(path, rows, INSERT)
+}
+
+/// Makes a database of so many rows, each by this statement.
+pub fn make_with(path: &Path, rows: u64, insert: &str) -> rusqlite::Result<()> {
     let mut db = application(path, "OFF")?;
     let all = db.transaction()?;
     all.execute_batch(SCHEMA)?;
     {
-        let mut insert = all.prepare(INSERT)?;
+        let mut insert = all.prepare(insert)?;
         for id in 1..=rows {
             insert.execute([i64::try_from(id).unwrap_or(i64::MAX)])?;
         }
@@ -106,8 +111,11 @@ pub async fn ports(path: &Path) -> Result<Ports, Box<dyn Error>> {
     })
 }
 
-/// The pipeline from source to mirror.
-pub fn pipeline(source: &SqliteSource, sink: SqliteSink) -> Result<Pipeline, Box<dyn Error>> {
+/// The pipeline from source to sink.
+pub fn pipeline(
+    source: &SqliteSource,
+    sink: impl Sink + 'static,
+) -> Result<Pipeline, Box<dyn Error>> {
     Ok(Pipeline {
         scope: ScopeId::whole(PipelineName::parse("product")?),
         fingerprint: Fingerprint::parse("bench")?,

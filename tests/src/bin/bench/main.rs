@@ -11,13 +11,14 @@ mod idle;
 mod load;
 mod measure;
 mod memory;
+mod search;
 
 use std::error::Error;
 
 use measure::Figure;
 
 /// Everything that can be measured, by name.
-const NAMES: &[&str] = &["load", "capture", "compare", "memory", "idle"];
+const NAMES: &[&str] = &["load", "capture", "compare", "memory", "idle", "search"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = 1_000_000;
@@ -41,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "capture" => capture::run(rows)?,
             "compare" => compare::run(rows)?,
             "memory" => memory::run(rows)?,
+            "search" => search::run(rows)?,
             _ => idle::run()?,
         };
         for figure in figures {

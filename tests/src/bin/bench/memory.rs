@@ -63,7 +63,7 @@ fn child(folder: &Path, procedure: &str) -> Result<Vec<Figure>, Box<dyn Error>> 
             database::capture(&port).await?;
             load::follow(&port, &mirror, &ledger).await
         } else {
-            compare::whole(&port, &mirror, &ledger, Kind::Audited).await
+            compare::whole(&port, database::mirror(&mirror).await?, &ledger, Kind::Audited).await
         }
     })?;
     done.store(true, Ordering::Relaxed);
