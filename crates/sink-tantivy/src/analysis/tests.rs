@@ -1,3 +1,5 @@
+//! Words are cut, folded and stemmed as each language needs.
+
 use super::*;
 
 fn words(analysis: Analysis, text: &str) -> Vec<String> {

@@ -1,3 +1,5 @@
+//! Dates are read in every unit that may be configured.
+
 use super::*;
 
 fn told(text: &str) -> Result<i64, NoMoment> {

@@ -1,3 +1,5 @@
+//! What is written is on disk once it is said to be.
+
 use std::path::Path;
 
 use tantivy::Directory;

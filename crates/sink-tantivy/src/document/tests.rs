@@ -1,3 +1,5 @@
+//! Documents become fields, or are refused with the field that does not fit.
+
 use tantivy::schema::Value as _;
 use truekeep_core::{RulesNumber, Version};
 

@@ -1,3 +1,5 @@
+//! An index is told from one of other fields.
+
 use super::*;
 use crate::analysis::{Language, Split};
 use crate::spec::{DateUnit, WRITER_BYTES_MIN};

@@ -1,3 +1,5 @@
+//! Queries find what was written, and bad ones say where they are bad.
+
 use super::*;
 
 #[test]
