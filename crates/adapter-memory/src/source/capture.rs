@@ -13,7 +13,7 @@ impl FeedState {
         let last = if fill.sweeping {
             let keys: Vec<Key> = after(&self.rows, from.as_ref()).take(page).map(cloned).collect();
             for key in &keys {
-                if !(fill.first && self.rows[key].1) && !rows.contains_key(key) {
+                if !(rows.contains_key(key) || fill.first && self.rows[key].1) {
                     self.record(key, true);
                 }
             }

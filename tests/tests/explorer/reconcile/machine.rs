@@ -126,7 +126,7 @@ impl Machine {
         };
         let after = |key: Option<Key>| key.map(|key| small(key_number(&key) as u64));
         match command {
-            Command::Look { .. } => Task::Look,
+            Command::Look => Task::Look,
             Command::Audit { ghosts_max, .. } => Task::Audit { ghosts_max },
             Command::Compare { after: key, park, .. } => Task::Compare { after: after(key), park },
             Command::Purge { after: key, orphans_max, .. } => {
