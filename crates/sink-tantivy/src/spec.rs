@@ -43,7 +43,7 @@ pub struct FieldSpec {
 pub enum FieldKind {
     /// Text, cut into words.
     Text(Analysis),
-    /// Text as it is, of up to [`TERM_BYTES_MAX`] bytes.
+    /// Text as it is, of up to `TERM_BYTES_MAX` bytes.
     Keyword,
     /// A place in a hierarchy, as in `/animal/cat`. Always kept by column.
     Facet,
