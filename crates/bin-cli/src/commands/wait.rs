@@ -52,17 +52,18 @@ pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
         }
         let all_known = tokens.iter().all(Option::is_some);
         let coverage = Coverage::of(answers);
+        let complete = coverage.complete && all_known;
+        // Told once at least, however short the patience is.
+        let waits = waits.join("\n");
+        if !complete && waits != told {
+            session.out.note(&waits);
+            told = waits;
+        }
         let given_up = wanted.timeout.is_some_and(|most| began.elapsed() >= most);
-        if (coverage.complete && all_known) || given_up || pipelines.is_empty() {
-            let complete = coverage.complete && all_known;
+        if complete || given_up || pipelines.is_empty() {
             let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             session.out.show(&Waited { coverage, waited_ms }, words);
             return Ok(if complete { Exit::Done } else { Exit::Incomplete });
-        }
-        let waits = waits.join("\n");
-        if waits != told {
-            session.out.note(&waits);
-            told = waits;
         }
         tokio::time::sleep(LOOK_EVERY).await;
         ledger = reopened(session, ledger, &tokens).await?;
