@@ -55,6 +55,8 @@ const STEPS: &[Step] = &[
             arguments: "doc --workspace --no-deps --locked",
         },
     },
+    Step { name: "simulation", deed: Deed::Task(crate::sim::run_short) },
+    Step { name: "mutants", deed: Deed::Task(crate::mutants::run_three) },
     Step { name: "demo", deed: Deed::Task(crate::demo::run) },
 ];
 

@@ -57,6 +57,26 @@ pub enum TaskError {
     /// Something that is not here and that we do not install.
     #[error("{0}")]
     Missing(&'static str),
+    /// A mutant does not say what it must.
+    #[error("failed to read the mutant {}: it lacks {lacks}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        lacks: &'static str,
+    },
+    /// A mutant does not build.
+    #[error("failed to build a mutant: `cargo {command}`")]
+    NoMutant {
+        /// The command line.
+        command: String,
+    },
+    /// Guards were taken out and nothing noticed.
+    #[error("failed to catch mutants: {survived} survived")]
+    Survived {
+        /// How many checks did not notice.
+        survived: usize,
+    },
     /// A step of the gate failed.
     #[error("failed at step {step}")]
     Step {

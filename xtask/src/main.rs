@@ -8,7 +8,10 @@ mod ci;
 mod demo;
 mod error;
 mod metadata;
+mod mutants;
+mod rules;
 mod servers;
+mod sim;
 mod storm;
 mod tidy;
 mod tree;
@@ -30,6 +33,8 @@ struct Arguments {
 enum Task {
     /// Check what the house style leaves to a tool: layers, licences, sizes, names, words
     Tidy,
+    /// Write into docs/rules.md which tests prove each rule
+    Rules,
     /// Do the main job on real data: follow, change, damage, look
     Demo,
     /// Measure speed and memory in a release build
@@ -37,6 +42,24 @@ enum Task {
         /// What to measure, and `--rows N`; all of it by default
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
+    },
+    /// Simulate the engine in worlds that are drawn from seeds
+    Sim {
+        /// `--seeds N`, `--minutes M`, `--seed S` to replay one, `--story N` events of it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Take guards out, and demand that a test notices
+    Mutants {
+        /// So many at random
+        #[arg(long)]
+        draw: Option<usize>,
+        /// Only this one; may be repeated
+        #[arg(long)]
+        only: Vec<String>,
+        /// Ask the simulation alone which it notices
+        #[arg(long)]
+        sim: bool,
     },
     /// Cut the power, fill disks, kill, restore: real programs over real files. Needs root
     Storm {
@@ -52,8 +75,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.task {
         Task::Tidy => tidy::run(),
+        Task::Rules => rules::run(),
         Task::Demo => demo::run(),
         Task::Bench { words } => bench::run(&words),
+        Task::Sim { words } => sim::run(&words),
+        Task::Mutants { draw, only, sim } => mutants::run(&mutants::Wanted { draw, only, sim }),
         Task::Storm { words } => storm::run(&words),
         Task::Ci => ci::run(),
     };

@@ -9,6 +9,7 @@ mod licences;
 mod lockfile;
 mod manifests;
 mod names;
+mod rules;
 mod sizes;
 mod sql;
 mod syntax;
@@ -32,6 +33,7 @@ const CHECKS: &[fn(&World) -> Vec<Finding>] = &[
     bans::check,
     sql::check,
     words::check,
+    rules::check,
 ];
 
 /// What the checks look at.

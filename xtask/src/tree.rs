@@ -56,6 +56,7 @@ impl File {
 pub struct Tree {
     /// The files.
     pub files: Vec<File>,
+    root: PathBuf,
 }
 
 impl Tree {
@@ -76,7 +77,16 @@ impl Tree {
             files.push(File { path, text: String::from_utf8(bytes).unwrap_or_default() });
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { files })
+        Ok(Self { files, root: root.to_path_buf() })
+    }
+
+    /// All bytes of a file, also of one that is not text.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bytes(&self, file: &File) -> Result<Vec<u8>, TaskError> {
+        let path = self.root.join(&file.path);
+        std::fs::read(&path).map_err(|source| TaskError::Read { path, source })
     }
 
     /// The file at `path`.
@@ -96,7 +106,7 @@ impl Tree {
             .iter()
             .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
             .collect();
-        Self { files }
+        Self { files, root: PathBuf::new() }
     }
 }
 

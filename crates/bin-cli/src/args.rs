@@ -1,10 +1,14 @@
 //! The arguments: every command with its options.
 
+mod parked;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use truekeep_core::Moment;
+
+pub use parked::{Parked, ParkedDiscard, ParkedKey, ParkedList, ParkedReasons, ParkedRetry};
 
 /// Keeps derived data true to the database it was derived from.
 #[derive(Debug, Parser)]
@@ -68,6 +72,8 @@ pub enum Command {
     Resume(Steer),
     /// Ends the reconcile of a pipeline that is under way.
     Cancel(Cancel),
+    /// Removes a pipeline for good; its sink keeps its records unless they are to go.
+    Remove(Remove),
     /// Says whether sinks are complete: exit code 0 if they are, 4 if not.
     Coverage(Coverage),
     /// Waits until sinks are complete.
@@ -174,7 +180,7 @@ pub struct Diff {
     #[command(flatten)]
     pub selection: Selection,
     /// How many differences are named for people; JSON names up to 1,000.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = crate::commands::diff::NAMED)]
     pub limit: usize,
     /// Compares documents too, not only versions.
     #[arg(long)]
@@ -189,6 +195,9 @@ pub struct Reconcile {
     /// Says yes to more deletions and rewritten documents than the guard allows.
     #[arg(long)]
     pub confirm: bool,
+    /// Only says what would be repaired, and whether the guard would ask; writes nothing.
+    #[arg(long, conflicts_with = "confirm")]
+    pub dry_run: bool,
     /// Compares documents too, not only versions.
     #[arg(long)]
     pub deep: bool,
@@ -220,6 +229,36 @@ pub struct Cancel {
     pub reason: Reason,
 }
 
+/// `remove`.
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// Which pipeline.
+    #[arg(value_name = "NAME")]
+    pub pipeline: String,
+    /// Empties the sink as well.
+    #[arg(long, conflicts_with = "abandon")]
+    pub purge: bool,
+    /// Leaves alone what is gone for good: source and sink, and then the pipeline may be missing in
+    /// the configuration; `--abandon=sink` only the sink.
+    #[arg(long, value_enum, value_name = "SIDE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "both")]
+    pub abandon: Option<Abandon>,
+    /// Says yes beforehand; without, nothing goes but for whoever types the name when asked.
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub reason: Reason,
+}
+
+/// What a removal leaves alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Abandon {
+    /// Source and sink.
+    Both,
+    /// The sink.
+    Sink,
+}
+
 /// What is under way in a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Effort {
@@ -245,68 +284,6 @@ pub struct History {
     /// How many events of each pipeline.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
-}
-
-/// `parked`.
-#[derive(Debug, Subcommand)]
-pub enum Parked {
-    /// Lists them.
-    List(ParkedList),
-    /// Shows one with its reason and what to do.
-    Show(ParkedKey),
-    /// Tries one again, or all of them; a record that is not set aside is delivered once more.
-    Retry(ParkedRetry),
-    /// Gives one up: it needs nobody any more, and stays missing in what is certified.
-    Discard(ParkedDiscard),
-}
-
-/// `parked list`.
-#[derive(Debug, Args)]
-pub struct ParkedList {
-    #[command(flatten)]
-    pub selection: Selection,
-    /// How many are listed.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub limit: u32,
-    /// Lists those after this key.
-    #[arg(long, value_name = "KEY", requires = "pipelines")]
-    pub after: Option<String>,
-    /// Lists those that were given up.
-    #[arg(long)]
-    pub discarded: bool,
-}
-
-/// `parked show`.
-#[derive(Debug, Args)]
-pub struct ParkedKey {
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Which record.
-    pub key: String,
-}
-
-/// `parked discard`.
-#[derive(Debug, Args)]
-pub struct ParkedDiscard {
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Which record.
-    pub key: String,
-    #[command(flatten)]
-    pub reason: Reason,
-}
-
-/// `parked retry`.
-#[derive(Debug, Args)]
-pub struct ParkedRetry {
-    #[command(flatten)]
-    pub selection: Selection,
-    /// Which record.
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub key: Option<String>,
-    /// All of them.
-    #[arg(long)]
-    pub all: bool,
 }
 
 /// `search`.

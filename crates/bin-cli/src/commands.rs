@@ -16,6 +16,7 @@ pub mod init;
 pub mod migrate;
 pub mod parked;
 pub mod reconcile;
+pub mod remove;
 pub mod search;
 pub mod status;
 pub mod steer;

@@ -1,5 +1,6 @@
 //! The command line: reads arguments, asks the facade, prints. It decides nothing.
 
+mod answers;
 mod args;
 mod commands;
 mod output;
@@ -101,6 +102,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Pause(wanted) => commands::steer::steer(session, wanted, Steering::Pause).await,
         Command::Resume(wanted) => commands::steer::steer(session, wanted, Steering::Resume).await,
         Command::Cancel(wanted) => commands::cancel::cancel(session, wanted).await,
+        Command::Remove(wanted) => commands::remove::remove(session, wanted).await,
         Command::Coverage(coverage) => commands::coverage::coverage(session, coverage).await,
         Command::History(wanted) => commands::history::history(session, wanted).await,
         Command::Wait(wait) => commands::wait::wait(session, wait).await,

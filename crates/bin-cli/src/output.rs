@@ -41,7 +41,10 @@ impl Output {
     /// Prints an answer: as it is for programs, in words for people.
     pub fn show<T: Serialize>(self, answer: &T, words: impl FnOnce(&T) -> String) {
         let text = if self.format.is_json() { json(answer) } else { words(answer) };
-        let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
+        let text = text.trim_end();
+        if !text.is_empty() {
+            let _ = writeln!(std::io::stdout().lock(), "{text}");
+        }
     }
 
     /// Prints one line of JSON at once, for what goes on.

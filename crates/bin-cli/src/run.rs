@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use truekeep::Trouble;
+use truekeep::certificates::{Turned, watch};
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
 use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::Purpose;
 use truekeep::worker::Workshop;
+use truekeep_core::ScopeId;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_engine::{Ending, Report, Stopper};
@@ -67,7 +69,11 @@ pub async fn run(session: &Session, wanted: &Run) -> Result<Exit, Trouble> {
         let ended = endings(report).chain(refused).collect();
         answer(session, &ledger, &pipelines, ended).await
     } else {
-        workshop.run(&pipelines, &stop).await;
+        let certified = |scope: &ScopeId, turned: &Turned| events.certified(scope, turned);
+        tokio::select! {
+            () = workshop.run(&pipelines, &stop) => {}
+            never = watch(&ledger, &pipelines, certified) => match never {},
+        }
         events.end();
         Ok(Exit::Done)
     };
@@ -109,7 +115,7 @@ async fn answer(
     let mut covered = Vec::new();
     for pipeline in pipelines {
         let known = Known::read(ledger, &pipeline.name).await?;
-        covered.push(judge(&known, &Wanted::default(), Freshness::AsOfCertificate));
+        covered.push(judge(&known, &Wanted::default(), &Freshness::AsOfCertificate));
     }
     let coverage = Coverage::of(covered);
     let failed = ended.iter().map(|ended| ended.exit).find(|exit| *exit != Exit::Done);

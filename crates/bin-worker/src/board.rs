@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use truekeep::certificates::Turned;
+use truekeep::status::word;
 use truekeep::trouble::remedy;
 use truekeep_core::code::Code;
 use truekeep_core::ports::Clock;
@@ -81,7 +83,9 @@ impl Facts {
         match what {
             Happening::Acquired(fence) => {
                 self.fence = Some(*fence);
-                self.condition = Condition::Working;
+                if self.ailment().is_none() {
+                    self.condition = Condition::Working;
+                }
             }
             Happening::HeldBy(..) => self.let_go(Condition::Waiting),
             // What went wrong before stays told until something goes well.
@@ -163,9 +167,13 @@ impl Observer for Board {
         let changed = {
             let mut facts = self.locked();
             let facts = facts.entry(scope.clone()).or_default();
-            let before = facts.condition.clone();
+            let before = facts.ailment().cloned();
+            let condition = facts.condition.clone();
             facts.hear(what, self.clock.monotonic());
-            facts.condition != before
+            if let (Some(over), Condition::Working) = (&before, &facts.condition) {
+                tracing::info!(%scope, code = %over.code, "works again");
+            }
+            facts.condition != condition
         };
         log(scope, what, changed);
     }
@@ -202,6 +210,18 @@ fn log(scope: &ScopeId, what: &Happening, changed: bool) {
         | Happening::Trouble { .. }
         | Happening::Halted { .. }
         | Happening::Inactive(_) => {}
+    }
+}
+
+/// A certificate began or ceased to be complete.
+pub fn certified(scope: &ScopeId, turned: &Turned) {
+    match turned {
+        Turned::Complete(moment) => tracing::info!(%scope, %moment, "complete"),
+        Turned::Incomplete { state, code } => {
+            let (state, hint) = (word(*state), code.as_ref().map(remedy));
+            let code = code.as_ref().map(Code::as_str);
+            tracing::warn!(%scope, state, code, hint, "no longer complete");
+        }
     }
 }
 

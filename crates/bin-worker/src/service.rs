@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use truekeep::certificates::watch;
 use truekeep::clock::SystemClock;
 use truekeep::codes::Exit;
 use truekeep::wiring::{Purpose, open_ledger};
@@ -13,7 +14,7 @@ use truekeep::{Config, Trouble};
 use truekeep_engine::{Observer, Stopper};
 
 use crate::board::Board;
-use crate::{http, signals};
+use crate::{board, http, signals};
 
 /// Works until it is asked to stop.
 ///
@@ -25,11 +26,11 @@ pub async fn run(config: Arc<Config>) -> Result<Exit, Trouble> {
     let signals = signals::watch(stopper).map_err(failed)?;
     let listener = listen(config.worker.listen).await?;
     let ledger = open_ledger(&config, Purpose::Work).await?;
-    let board = Arc::new(Board::new(Arc::new(SystemClock)));
+    let seen = Arc::new(Board::new(Arc::new(SystemClock)));
     let reader = http::Reader {
         config: Arc::clone(&config),
         ledger: ledger.clone(),
-        board: Arc::clone(&board),
+        board: Arc::clone(&seen),
         stop: stop.clone(),
     };
     // A set ends its tasks when it is dropped: these end with the service.
@@ -40,9 +41,13 @@ pub async fn run(config: Arc<Config>) -> Result<Exit, Trouble> {
             tracing::error!(%error, "HTTP ended");
         }
     });
-    let observer = board as Arc<dyn Observer>;
+    let observer = seen as Arc<dyn Observer>;
     let pipelines: Vec<_> = config.pipelines.iter().collect();
-    Workshop { config: &config, ledger: &ledger, observer }.run(&pipelines, &stop).await;
+    let workshop = Workshop { config: &config, ledger: &ledger, observer };
+    tokio::select! {
+        () = workshop.run(&pipelines, &stop) => {}
+        never = watch(&ledger, &pipelines, board::certified) => match never {},
+    }
     let asked = stop.asked();
     tracing::info!(asked, "stopped");
     Ok(if asked { Exit::Done } else { Exit::Unexpected })

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Batch, Generations, Served, Sink, Survey, Swap, Swapped};
-use truekeep_core::{Generation, Key, MarkNumber, SwapNumber};
+use truekeep_core::{Generation, Key, SwapNumber};
 
-use crate::sink::batches::{delete, listed, mark, rank, upsert};
+use crate::sink::batches::{before, delete, listed, mark, rank, upsert};
 
 /// A sink with generations as a test holds it: never written.
 ///
@@ -44,7 +44,7 @@ async fn prepared(subject: &dyn GenerationsUnderTest, generation: Generation) ->
 /// Writes one record of this body, as the batch of this number.
 async fn write(sink: &dyn Sink, number: u64, text: &str, body: &str) {
     let deliveries = vec![upsert(text, rank(1, number), body)];
-    let follows = MarkNumber::new(number - 1);
+    let follows = before(&mark(1, number), 1);
     let applied = sink.apply(Batch { mark: mark(1, number), follows, deliveries }).await;
     sink.confirm(&applied.expect("admitted").receipt).await.expect("confirmed");
 }
@@ -89,7 +89,7 @@ pub async fn generations_know_nothing_of_each_other(subject: &mut dyn Generation
     assert_eq!(second.mark().await.expect("a mark"), Some(mark(1, 2)));
     let gone = Batch {
         mark: mark(1, 3),
-        follows: MarkNumber::new(2),
+        follows: mark(1, 2).batch(),
         deliveries: vec![delete("k", rank(1, 9))],
     };
     second.apply(gone).await.expect("admitted");

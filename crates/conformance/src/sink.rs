@@ -5,6 +5,7 @@
 pub(crate) mod batches;
 mod draws;
 mod fence;
+mod headstone;
 mod keys;
 mod listing;
 mod mark;
@@ -25,6 +26,10 @@ pub use fence::{
     equal_fence_is_admitted, fence_survives_a_restart, older_fence_is_refused_whole,
     other_owner_is_refused_whole,
 };
+pub use headstone::{
+    headstone_gives_way_to_greater_rules, headstone_is_only_its_own_pipelines,
+    headstone_keeps_former_writers_out,
+};
 pub use keys::unusual_keys_stay_distinct;
 pub use listing::{
     deleted_records_are_not_listed, listing_is_ordered_complete_and_paged,
@@ -32,8 +37,9 @@ pub use listing::{
 };
 pub use mark::{
     batch_after_a_lost_one_is_refused_whole, emptied_sink_is_not_taken_for_written,
-    mark_is_that_of_the_last_batch, mark_never_goes_back, mark_outlives_the_last_record,
-    mark_survives_a_restart, preparing_again_changes_nothing, unwritten_sink_has_no_mark,
+    late_batch_does_not_stand_for_a_lost_one, mark_is_that_of_the_last_batch, mark_never_goes_back,
+    mark_outlives_the_last_record, mark_survives_a_restart, preparing_again_changes_nothing,
+    unwritten_sink_has_no_mark,
 };
 pub use order::every_order_of_deliveries_ends_the_same;
 pub use rank::{
@@ -102,7 +108,11 @@ macro_rules! sink_rules {
             every_order_of_deliveries_ends_the_same,
             exactly_what_was_delivered_verifies,
             fence_survives_a_restart,
+            headstone_gives_way_to_greater_rules,
+            headstone_is_only_its_own_pipelines,
+            headstone_keeps_former_writers_out,
             late_delete_cannot_win,
+            late_batch_does_not_stand_for_a_lost_one,
             listing_is_ordered_complete_and_paged,
             mark_is_that_of_the_last_batch,
             mark_never_goes_back,

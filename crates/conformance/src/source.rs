@@ -66,7 +66,9 @@ macro_rules! source_rules {
             live_keys_are_listed_in_byte_order
             any_text_is_a_key
             a_registration_never_goes_back
+            a_registration_is_the_one_after_the_one_that_is_held
             tombstones_wait_for_every_consumer
+            tombstones_stay_while_capture_is_broken
             a_forgotten_consumer_holds_nothing_back
             another_feed_is_another_incarnation
             installing_twice_changes_nothing

@@ -158,7 +158,7 @@ codes! {
     LEDGER_UNAVAILABLE:
         "The ledger cannot be opened or written.",
         "The path does not exist, is a folder, or may not be written; the disk is full; or another file was put in its place.",
-        "Mend what the message names; truekeep tries again by itself. Where the file was replaced, start the workers anew.";
+        "Mend the path or its rights, or make room; the message names it. Where the file was replaced, start the workers anew.";
     LEDGER_VERSION:
         "The ledger has a schema that this program does not know.",
         "A newer truekeep has migrated it, or an older one has not been migrated.",
@@ -167,6 +167,10 @@ codes! {
         "The sink or the source has seen more than the ledger remembers.",
         "The ledger was restored from a backup, or replaced by a new one.",
         "Restore the newest ledger. If there is none, run `truekeep apply --again`: everything is delivered again, and a reconcile removes what is too much.";
+    LISTING_UNFINISHED:
+        "A reconcile has listed its sink from the beginning again and again.",
+        "The sink lists in no order, so a listing goes to its end under one worker, and each worker ended before that.",
+        "Let one worker run for as long as it takes to list the sink; then `truekeep reconcile`.";
     MIRROR_MISMATCH:
         "The mirror's table is not the one that these rules write.",
         "The table existed before, or was altered.",
@@ -231,6 +235,10 @@ codes! {
         "The sink has seen a later holder of this scope than the ledger.",
         "Another worker took over, or the ledger went back.",
         "If no other worker runs, see `truekeep explain LEDGER_WENT_BACK`.";
+    SINK_INHERITED:
+        "The sink was written by a pipeline that was removed, and is another one's now.",
+        "A pipeline was removed or renamed, and this one has its target.",
+        "Nothing, while it is being delivered: a reconcile then removes what is left over, under its guard. If the pipeline is halted for it, run `truekeep apply --again`: its rules go on above the old ones.";
     SINK_LOCKED:
         "Another process writes the sink.",
         "A search index has one writer at a time; a worker that was stopped or is still ending keeps it.",
@@ -238,7 +246,7 @@ codes! {
     SINK_OWNED:
         "The sink belongs to another pipeline or ledger.",
         "Two configurations name the same target, or the ledger was replaced.",
-        "Give each pipeline a target of its own; or drop the table in the sink, with its truekeep tables, if nobody else writes it.";
+        "Give each pipeline a target of its own. If nobody writes it any more, remove the pipeline that did (`truekeep remove`), or drop the table with its truekeep tables.";
     SINK_REFUSED:
         "The sink refused a record.",
         "The document does not fit the sink's schema.",
@@ -274,11 +282,15 @@ codes! {
     SOURCE_UNAVAILABLE:
         "The source cannot be opened or written.",
         "The path does not exist, is a folder, or may not be read or written; or the disk is full.",
-        "Mend what the message names; truekeep tries again by itself.";
+        "Mend the path or its rights, or make room; the message names it.";
     SOURCE_WENT_BACK:
         "The source is older than what was already delivered from it.",
         "It was restored from a backup, is another database, or its capture was removed and installed anew.",
         "Find out which source is the right one. If it is this one, run `truekeep apply --again`: everything is delivered again, and a reconcile removes what is too much.";
+    SPILL_FAILED:
+        "What does not fit in memory could not be put aside on disk.",
+        "The folder for temporary files is full, not there or not writable.",
+        "Make room there, or name another folder: `spill` under `[worker]` in the configuration.";
     TOMBSTONES_PRUNED:
         "Deletions that this pipeline has not seen are no longer recorded in the source.",
         "The ledger was restored from a backup that is older than the last clean-up.",

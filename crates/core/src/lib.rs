@@ -18,6 +18,7 @@ pub mod ports;
 pub mod procedure;
 pub mod reconcile;
 pub mod retry;
+pub mod sort;
 mod words;
 
 pub use words::*;

@@ -30,6 +30,12 @@ pub const HISTORY_KEPT: Duration = Duration::from_secs(30 * 86_400);
 /// Old events that one new event removes: history shrinks faster than it grows, and no write waits
 /// for a long clean-up.
 pub const HISTORY_PRUNED_MAX: u32 = 100;
+/// Memory of the sort of a listing that comes in no order: ten million keys are some sixty runs, and
+/// a worker's memory stays a few pages.
+pub const SORT_BYTES: usize = 8 << 20;
+/// Listings that one run begins: two rounds and a purge need three, and each restart of a worker in
+/// the middle of one needs another.
+pub const LISTINGS_MAX: u32 = 20;
 /// Rows that one of our transactions writes in the source: the application waits for no more.
 pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
 /// How often a moving position is written into the source: a restored source is told from the

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{Announced, Announcement, Entropy, Ledger, PipelineRecord};
+use truekeep_core::ports::{Announced, Announcement, Entropy, Ledger, PipelineRecord, Sink};
 use truekeep_core::{PipelineName, RulesNumber};
 
 use crate::rules::{Rules, RulesDifference, differences};
@@ -44,8 +44,24 @@ impl Standing {
     }
 }
 
-/// Puts rules in force after those of `record`. `anew` is an operator's wish: only then a name whose
-/// pipeline was removed gets a new life.
+/// What a removed pipeline left behind, as far as an announcement has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remains {
+    /// The rules that the target was written under.
+    pub rules: RulesNumber,
+    /// Whether a name whose pipeline was removed gets a new life: an operator's wish.
+    pub anew: bool,
+}
+
+impl Remains {
+    /// What is left in a sink. One that does not answer now is looked at again before it is written.
+    pub async fn of(sink: &dyn Sink, anew: bool) -> Self {
+        let left = sink.mark().await.ok().flatten().filter(|mark| mark.removed);
+        Self { rules: left.map_or_else(RulesNumber::default, |mark| mark.rules), anew }
+    }
+}
+
+/// Puts rules in force after those of `record`, and above those of what is left.
 ///
 /// # Errors
 /// The ledger's; `LEASE_HELD`-like trouble does not arise, as announcing needs no lease. Class
@@ -56,7 +72,7 @@ pub async fn announce(
     name: &PipelineName,
     rules: &Rules,
     record: Option<&PipelineRecord>,
-    anew: bool,
+    remains: Remains,
 ) -> Result<PipelineRecord, PortError> {
     let announcement = Announcement {
         pipeline: name.clone(),
@@ -64,8 +80,8 @@ pub async fn announce(
         fingerprint: rules.fingerprint.clone(),
         text: rules.text.clone(),
         replaces: record.map(|record| record.rules.number),
-        above: RulesNumber::default(),
-        anew,
+        above: remains.rules,
+        anew: remains.anew,
     };
     match ledger.announce(&announcement).await? {
         Announced::InForce(record) => Ok(record),
@@ -90,10 +106,11 @@ pub async fn first_start(
     entropy: &dyn Entropy,
     name: &PipelineName,
     rules: &Rules,
+    remains: Remains,
 ) -> Result<PipelineRecord, PortError> {
     let record = ledger.pipeline(name).await?;
     match (Standing::of(rules, record.as_ref()), record) {
-        (Standing::New, _) => announce(ledger, entropy, name, rules, None, false).await,
+        (Standing::New, _) => announce(ledger, entropy, name, rules, None, remains).await,
         (Standing::InForce { .. }, Some(record)) => Ok(record),
         (Standing::InForce { .. } | Standing::Changed { .. }, _) => {
             let detail = format!("the rules of `{name}` are not those in force");

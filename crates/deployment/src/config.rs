@@ -15,6 +15,7 @@ mod sections;
 mod substitute;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use truekeep_core::PipelineName;
 use truekeep_core::compare::Owns;
 use truekeep_core::follow::SourceWentBack;
 
-pub use location::Location;
+pub use location::{Address, Location};
 pub use problem::{InvalidConfig, PlacedProblem, Problem};
 pub use quantity::{duration, size};
 pub use reader::nearest;
@@ -69,9 +70,40 @@ pub enum LedgerConfig {
 
 /// A database of record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceConfig {
-    /// Its file.
-    pub location: Location,
+pub enum SourceConfig {
+    /// A SQLite file.
+    Sqlite(Location),
+    /// A database of a Postgres server.
+    Postgres(Address),
+}
+
+impl SourceConfig {
+    /// Its file, if it is one.
+    pub fn file(&self) -> Option<&Location> {
+        match self {
+            Self::Sqlite(location) => Some(location),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// A table of it, by which two spellings of one table are equal.
+    pub fn relation(&self, table: &str) -> (PathBuf, String) {
+        match self {
+            // SQLite's names are equal in any case of ASCII letters.
+            Self::Sqlite(location) => (location.canonical(), table.to_ascii_lowercase()),
+            Self::Postgres(address) => (address.canonical().into(), table.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for SourceConfig {
+    /// As it was written, without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(location) => location.fmt(f),
+            Self::Postgres(address) => address.fmt(f),
+        }
+    }
 }
 
 /// A derived store.
@@ -111,6 +143,16 @@ pub struct IndexConfig {
     pub location: Location,
     /// The fields, in the order of their names, and the writer's memory.
     pub spec: truekeep_sink_tantivy::IndexSpec,
+}
+
+impl std::fmt::Display for TargetConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mirror(mirror) => write!(f, "table `{}` in {}", mirror.table, mirror.location),
+            #[cfg(feature = "tantivy")]
+            Self::Index(index) => write!(f, "index {}", index.location),
+        }
+    }
 }
 
 impl TargetConfig {
@@ -211,6 +253,8 @@ pub struct WorkerConfig {
     pub lease: Duration,
     /// Where the service answers over HTTP.
     pub listen: std::net::SocketAddr,
+    /// The folder for what does not fit in memory; the system's if there is none.
+    pub spill: Option<PathBuf>,
 }
 
 impl Config {
@@ -269,9 +313,8 @@ impl Config {
 
     /// Whether two pipelines follow one table of one file, and so share its feed.
     pub fn share_feed(&self, one: &PipelineConfig, other: &PipelineConfig) -> bool {
-        let file = |pipeline| self.source_of(pipeline).location.canonical();
-        one.table.eq_ignore_ascii_case(&other.table)
-            && (one.source == other.source || file(one) == file(other))
+        let table = |of: &PipelineConfig| self.source_of(of).relation(&of.table);
+        table(one) == table(other)
     }
 
     /// The sink of a pipeline.

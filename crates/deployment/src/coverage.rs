@@ -72,31 +72,33 @@ impl Coverage {
 }
 
 /// How fresh a certificate is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Freshness {
-    /// The source has nothing after the moment, as of just now.
-    Current,
+    /// The source has nothing after the certificate's moment, as of this one.
+    Current(Moment),
     /// The source has more, or cannot say.
     AsOfCertificate,
 }
 
 /// Judges one pipeline by what its ledger knows and, if it was looked up, by its source.
-pub fn judge(known: &Known, wanted: &Wanted, freshness: Freshness) -> (Covered, Option<State>) {
+pub fn judge(known: &Known, wanted: &Wanted, freshness: &Freshness) -> (Covered, Option<State>) {
     let state = known.state();
     let certificate = known.certificate.as_ref();
     let age = certificate.map(|certificate| match freshness {
-        Freshness::Current => Duration::ZERO,
+        Freshness::Current(_) => Duration::ZERO,
         Freshness::AsOfCertificate => known.now.since(certificate.changed_at),
     });
-    let included = wanted
-        .token
-        .as_ref()
-        .is_none_or(|token| known.moment().is_some_and(|moment| moment.includes(token)));
+    let moment = match freshness {
+        Freshness::Current(moment) => Some(moment),
+        Freshness::AsOfCertificate => known.moment(),
+    };
+    let included = includes(moment, wanted);
     let fresh = wanted.age_max.is_none_or(|most| age.is_some_and(|age| age <= most));
     let reason = match state {
+        None if known.removed => "it was removed".to_owned(),
         None => "the ledger does not know it: no worker has begun".to_owned(),
         Some(State::Complete) if !included => {
-            let (reached, token) = (known.moment().cloned(), wanted.token.clone());
+            let (reached, token) = (moment.cloned(), wanted.token.clone());
             let (reached, token) = (reached.unwrap_or_default(), token.unwrap_or_default());
             format!("the moment {reached} does not include {token}")
         }
@@ -115,13 +117,18 @@ pub fn judge(known: &Known, wanted: &Wanted, freshness: Freshness) -> (Covered, 
         state: word(state),
         paused: known.closed() == Some(Code::PIPELINE_PAUSED),
         code: certificate.and_then(|c| c.code.as_ref()).map(Code::to_string),
-        moment: known.moment().map(Moment::to_string),
+        moment: moment.map(Moment::to_string),
         rules: certificate.map(|certificate| certificate.rules.get()),
         parked: certificate.map_or(0, |certificate| certificate.parked),
         age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         reason,
     };
     (covered, state)
+}
+
+fn includes(moment: Option<&Moment>, wanted: &Wanted) -> bool {
+    let included = |token| moment.is_some_and(|moment| moment.includes(token));
+    wanted.token.as_ref().is_none_or(included)
 }
 
 fn meaning(code: &Code) -> &str {
@@ -137,17 +144,20 @@ fn counts(known: &Known) -> String {
     }
 }
 
-/// Whether the certificate is too old as it stands, so that the source has to be asked.
+/// Whether the certificate is too old for what is wanted as it stands, so that the source has to be
+/// asked.
 pub fn needs_source(known: &Known, wanted: &Wanted) -> bool {
     let aged = |most: Duration| {
         let certificate = known.certificate.as_ref();
         certificate.is_some_and(|certificate| known.now.since(certificate.changed_at) > most)
     };
-    known.state() == Some(State::Complete) && wanted.age_max.is_some_and(aged)
+    let old = wanted.age_max.is_some_and(aged) || !includes(known.moment(), wanted);
+    known.state() == Some(State::Complete) && old
 }
 
 /// Asks the source whether it has anything after the moment: an idle pipeline writes nothing, so
-/// its certificate does not get younger by itself.
+/// its certificate does not get younger by itself, although a source's moments may go on without a
+/// change of the table.
 ///
 /// # Errors
 /// The source's.
@@ -159,11 +169,12 @@ pub async fn freshness(known: &Known, feed: &dyn Feed) -> Result<Freshness, Port
     };
     let place = Place { passed: moment.clone(), ..Place::START };
     let page = feed.changes(&consumer, &place, 1).await?;
-    let idle = page.changes.is_empty() && page.end && page.moment.is_some();
+    let idle = page.changes.is_empty() && page.end;
     let trusted = matches!(page.view.capture, CaptureState::Trusted(_));
     // Another source, or one that went back, may have nothing new either.
     let ours = tail.admit(&page.view).is_ok();
-    Ok(if idle && trusted && ours { Freshness::Current } else { Freshness::AsOfCertificate })
+    let current = page.moment.filter(|_| idle && trusted && ours);
+    Ok(current.map_or(Freshness::AsOfCertificate, Freshness::Current))
 }
 
 #[cfg(test)]

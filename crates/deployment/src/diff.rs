@@ -8,10 +8,10 @@ use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::compare::Difference;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::limits;
-use truekeep_core::ports::Capture;
-use truekeep_core::{Key, Rank};
-use truekeep_engine::{Comparison, Drift, Sides};
+use truekeep_core::ports::{Capture, Clock, Spill};
+use truekeep_core::reconcile::{BlastGuard, Report};
+use truekeep_core::{Key, Rank, limits};
+use truekeep_engine::{Comparison, Drift, Sides, Sorted};
 
 /// Differences that are named; more are counted.
 pub const NAMED_MAX: usize = 1_000;
@@ -89,6 +89,15 @@ impl Found {
         missing + stale + altered.unwrap_or(0) + orphan + ahead + capture_missed
     }
 
+    /// Whether a reconcile would ask before it deletes orphans, or writes altered documents again.
+    pub fn guard_refuses(&self) -> bool {
+        let Self { equal, missing, stale, altered, orphan, ahead, .. } = *self;
+        let both = equal + stale + altered.unwrap_or(0) + ahead;
+        let (live, listed) = (both + missing, both + orphan);
+        let report = Report { live, listed, orphans: orphan, altered, ..Report::default() };
+        BlastGuard::default().judge(&report).is_err()
+    }
+
     fn add(&mut self, named: Named) {
         let count = match named.kind {
             Kind::Missing => &mut self.missing,
@@ -106,19 +115,45 @@ impl Found {
     }
 }
 
+/// What a comparison needs beside the two sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Means<'p> {
+    /// Holds the feed against the table.
+    pub capture: &'p dyn Capture,
+    /// Room for a listing without an order.
+    pub spill: &'p dyn Spill,
+    /// Waits for a listing that lags.
+    pub clock: &'p dyn Clock,
+}
+
 /// Compares, and audits the feed. `progress` hears how many keys were looked at, in all.
 ///
+/// A sink whose listing lags is listed so much later than the cursor of the sides was read: what was
+/// delivered before shows then, and what is delivered since is in flight.
+///
 /// # Errors
-/// Those of the ports; class Terminal with `UNEXPECTED` if a side does not list in the byte order
-/// of keys, or stands still, and with `SINK_UNVERIFIABLE` if documents are to be compared and the
-/// sink cannot.
+/// Those of the ports; class Terminal with `SINK_DISORDERED` or `UNEXPECTED` if the sink or the source
+/// does not list in the byte order of keys, or stands still, and with `SINK_UNVERIFIABLE` if documents
+/// are to be compared and the sink cannot.
 pub async fn compare(
     sides: &Sides<'_>,
-    capture: &dyn Capture,
+    means: Means<'_>,
     mut progress: impl FnMut(u64),
 ) -> Result<Found, PortError> {
     let (mut found, mut seen) = (Found { altered: sides.deep.then_some(0), ..Found::default() }, 0);
-    let mut comparison = Comparison::begin(sides.clone(), None, PAGE);
+    let able = sides.sink.capabilities();
+    if !able.listing_lag.is_zero() {
+        means.clock.sleep(able.listing_lag).await;
+    }
+    let mut sorted = if able.ordered_listing {
+        None
+    } else {
+        Some(Sorted::of(sides.sink, means.spill, limits::SORT_BYTES, PAGE).await?)
+    };
+    let mut comparison = match &mut sorted {
+        Some(sorted) => Comparison::over(sides.clone(), sorted, None, PAGE),
+        None => Comparison::begin(sides.clone(), None, PAGE),
+    };
     while let Some(stretch) = comparison.advance().await? {
         found.equal += stretch.equal;
         found.unmarked += stretch.unmarked;
@@ -129,7 +164,7 @@ pub async fn compare(
         seen += stretch.live;
         progress(seen);
     }
-    audit(capture, &mut found, |audited| progress(seen + audited)).await?;
+    audit(means.capture, &mut found, |audited| progress(seen + audited)).await?;
     Ok(found)
 }
 

@@ -1,15 +1,17 @@
 //! What a deployment stands on: whether its files can be written, who holds them, how much room is
 //! left, and whether clocks agree. Makes nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use truekeep_core::failure::PortError;
+use rustix::fs::Access;
+use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::lease::Lease;
 use truekeep_sqlite::{Role, write_lock};
 
 use crate::clock::wall;
-use crate::config::{Config, LedgerConfig, TargetConfig};
+use crate::config::{Config, LedgerConfig, PipelineConfig, SourceConfig, TargetConfig};
 use crate::status::{Known, LedgerPorts};
 
 /// How long a lock is waited for: a sound transaction is shorter.
@@ -51,10 +53,32 @@ impl Sign {
         Self { part: part.into(), condition: Condition::Well, text: text.into() }
     }
 
+    fn ill(part: impl Into<String>, error: PortError) -> Self {
+        let (part, condition) = (part.into(), Condition::Ill(error));
+        Self { part, condition, text: "cannot be written".to_owned() }
+    }
+
     fn weak(part: impl Into<String>, text: impl Into<String>, help: impl Into<String>) -> Self {
         let condition = Condition::Weak(help.into());
         Self { part: part.into(), condition, text: text.into() }
     }
+}
+
+/// Whether each table that is followed on a server can be.
+async fn server(part: String, config: &Config, name: &str) -> Vec<Sign> {
+    let mut signs = Vec::new();
+    for pipeline in config.pipelines.iter().filter(|pipeline| pipeline.source == name) {
+        let opened = crate::wiring::open_source(config, pipeline).await;
+        let (condition, text) = match opened {
+            Ok(_) => (Condition::Well, format!("`{}` can be read", pipeline.table)),
+            Err(error) => {
+                let text = error.chain();
+                (Condition::Ill(error), text)
+            }
+        };
+        signs.push(Sign { part: part.clone(), condition, text });
+    }
+    signs
 }
 
 /// Looks at the files of a configuration, and at the clock and the leases of its ledger.
@@ -65,7 +89,12 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
     }
     for (name, source) in &config.sources {
         let part = format!("source {name}");
-        signs.extend(file(part, Role::Source, source.location.path()).await);
+        match source {
+            SourceConfig::Sqlite(location) => {
+                signs.extend(file(part, Role::Source, location.path()).await);
+            }
+            SourceConfig::Postgres(_) => signs.extend(server(part, config, name).await),
+        }
     }
     for (name, sink) in &config.sinks {
         let part = format!("sink {name}");
@@ -89,24 +118,62 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
     signs
 }
 
+/// What of the ledger and of these pipelines can be neither written nor made, each once. Whoever
+/// holds a lock will let go, and is not told.
+pub async fn unwritable(config: &Config, pipelines: &[&PipelineConfig]) -> Vec<Sign> {
+    let mut places = BTreeMap::new();
+    for pipeline in pipelines {
+        let (source, target) = (config.source_of(pipeline), &config.sink_of(pipeline).target);
+        // A server is asked when capture is installed.
+        if let SourceConfig::Sqlite(location) = source {
+            let part = format!("source {}", pipeline.source);
+            places.insert(part, (Role::Source, location.path()));
+        }
+        let part = format!("sink {}", pipeline.sink);
+        places.insert(part, (Role::Sink, target.location().path()));
+    }
+    if let LedgerConfig::Sqlite(location) = &config.ledger {
+        places.insert("ledger".to_owned(), (Role::Ledger, location.path()));
+    }
+    let mut signs = Vec::new();
+    for (part, (role, path)) in places {
+        match writable(role, path).await {
+            Err(error) if error.class != FailureClass::Retry => signs.push(Sign::ill(part, error)),
+            Err(_) | Ok(_) => {}
+        }
+    }
+    signs
+}
+
+/// The journal mode of a file that can be written; none if it can be made, or is a folder.
+async fn writable(role: Role, path: &Path) -> Result<Option<String>, PortError> {
+    if path.is_file() {
+        return write_lock(role, path, LOCK_MAX).await.map(Some);
+    }
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = if path.is_dir() { path } else { parent.unwrap_or(Path::new(".")) };
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map(|()| None).map_err(|error| {
+        let error = PortError::new("write into a folder", FailureClass::Halted, role.unavailable())
+            .caused_by(std::io::Error::from(error));
+        error.detail(folder.display().to_string())
+    })
+}
+
 fn versions() -> String {
     format!("truekeep {}, SQLite {}", env!("CARGO_PKG_VERSION"), truekeep_sqlite::version())
 }
 
 async fn file(part: String, role: Role, path: &Path) -> Vec<Sign> {
+    let mut signs = vec![match writable(role, path).await {
+        Ok(None) => Sign::well(part.clone(), "is not there yet"),
+        Ok(Some(mode)) => Sign::well(part.clone(), format!("can be written, journal mode {mode}")),
+        Err(error) => Sign::ill(part.clone(), error),
+    }];
     if !path.exists() {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut signs = vec![Sign::well(part.clone(), "is not there yet")];
         signs.extend(room(part, folder.unwrap_or(Path::new("."))));
         return signs;
     }
-    let mut signs = vec![match write_lock(role, path, LOCK_MAX).await {
-        Ok(mode) => Sign::well(part.clone(), format!("can be written, journal mode {mode}")),
-        Err(error) => {
-            let text = "cannot be written".to_owned();
-            Sign { part: part.clone(), condition: Condition::Ill(error), text }
-        }
-    }];
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     let wal = std::fs::metadata(&wal).map_or(0, |metadata| metadata.len());

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "postgres")]
+use crate::config::Address;
 use crate::trouble::Trouble;
 use crate::wiring::{FoundTable, introspect_source};
 
@@ -22,13 +24,24 @@ pub struct Proposal {
 /// # Errors
 /// An address that is not SQLite's, and why the database cannot be read.
 pub async fn propose(url: &str, config: &Path) -> Result<Proposal, Trouble> {
+    #[cfg(feature = "postgres")]
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        let tables = crate::wiring::introspect_server(url).await?;
+        let shown = Address::new(url.to_owned(), url.to_owned());
+        let database = shown.canonical();
+        let database = database.rsplit('/').next().unwrap_or_default();
+        // A password has no place in the file.
+        return Ok(written(&shown.to_string(), database, &shown.to_string(), &tables));
+    }
     let Some(path) = url.strip_prefix("sqlite:") else {
         let message = format!("`{url}` names no kind of database that is known");
         return Err(Trouble::Usage(message, "write `sqlite:` before the path".to_owned()));
     };
     let path = Path::new(path.strip_prefix("//").unwrap_or(path));
     let tables = introspect_source(path).await?;
-    Ok(written(url, &seen_from(path, config), &tables))
+    let path = seen_from(path, config);
+    let database = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into());
+    Ok(written(url, &database, &format!("sqlite:{}", path.display()), &tables))
 }
 
 /// The path as the configuration's folder sees it.
@@ -40,9 +53,9 @@ fn seen_from(path: &Path, config: &Path) -> PathBuf {
     }
 }
 
-fn written(url: &str, path: &Path, tables: &[FoundTable]) -> Proposal {
-    let source = name(&path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into()));
-    let location = quoted(&format!("sqlite:{}", path.display()));
+fn written(url: &str, database: &str, location: &str, tables: &[FoundTable]) -> Proposal {
+    let source = name(database);
+    let location = quoted(location);
     let mut text = format!(
         "# Written by `truekeep init {}`. Then: `truekeep check`, `truekeep capture install`, and\n\
          # `truekeep run`. Every key is shown by `truekeep init --example`.\n\n\
@@ -140,7 +153,7 @@ mod tests {
             table(&"é".repeat(80), &["id"], None),
             table("v\nw", &[], Some("it is a view")),
         ];
-        let proposal = written("sqlite:my app.db", Path::new("my app.db"), &tables);
+        let proposal = written("sqlite:my app.db", "my app", "sqlite:my app.db", &tables);
         let parsed = Config::parse(Path::new("truekeep.toml"), &proposal.text, &|_| None);
         let config = parsed.unwrap_or_else(|error| panic!("{error}\n{}", proposal.text));
         assert!(config.warnings().is_empty(), "{}", config.render_warnings(false));

@@ -4,6 +4,7 @@
 //! sides at once ([`diff`]), as data that a program prints or serves.
 
 pub mod announce;
+pub mod certificates;
 pub mod clock;
 pub mod codes;
 pub mod config;
@@ -14,8 +15,10 @@ pub mod entropy;
 pub mod init;
 pub mod operator;
 pub mod reconcile;
+pub mod removal;
 pub mod rules;
 pub mod search;
+pub mod spill;
 pub mod status;
 pub mod trouble;
 pub mod wiring;

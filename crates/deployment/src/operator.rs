@@ -75,7 +75,7 @@ pub async fn cancel(
     if ledger.ledger.pipeline(pipeline).await?.is_none() {
         let class = FailureClass::Terminal;
         let error = PortError::new("cancel a reconcile", class, Code::PIPELINE_UNKNOWN);
-        return Err(error.detail(pipeline.to_string()));
+        return Err(error.detail(format!("the ledger does not know {pipeline}")));
     }
     let scope = ScopeId::whole(pipeline.clone());
     let Some(run) = ledger.ledger.load(&scope, ProcedureKind::Reconcile).await? else {

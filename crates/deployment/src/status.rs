@@ -18,6 +18,7 @@ use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{LedgerId, Moment, PipelineName, Place, ScopeId, Timestamp, limits};
 
 use crate::reconcile::Standing;
+use crate::removal::removed_at;
 
 /// The ports of one ledger.
 #[derive(Debug, Clone)]
@@ -69,6 +70,8 @@ pub struct Known {
     pub reconcile: Option<Standing>,
     /// The lease, in force or not.
     pub lease: Option<Lease>,
+    /// Whether there is no pipeline because it was removed: only an operator makes it anew.
+    pub removed: bool,
 }
 
 impl Known {
@@ -89,22 +92,30 @@ impl Known {
             None => (None, ports.ledger.now().await?),
         };
         let ledger = ports.ledger.identity().await?;
-        Ok(Self { ledger, now, scope, record, certificate, run, phase, reconcile, lease })
+        let removed = record.is_none() && removed_at(ports, name).await?.is_some();
+        Ok(Self { ledger, now, scope, record, certificate, run, phase, reconcile, lease, removed })
     }
 
-    /// What the certificate says; one of other rules than those in force counts as stale. `None`
-    /// if the ledger does not know the pipeline.
+    /// What the certificate says; one of other rules than those in force counts as stale, and a
+    /// first delivery that is halted as failed. `None` if the ledger does not know the pipeline.
     pub fn state(&self) -> Option<State> {
         let (record, certificate) = (self.record.as_ref()?, self.certificate.as_ref()?);
-        let vouches = matches!(certificate.state, State::Complete | State::Partial);
-        let old = vouches && certificate.rules != record.rules.number;
-        Some(if old { State::Stale } else { certificate.state })
+        let halted = matches!(self.phase, Some(Phase::Halted(_)));
+        Some(match certificate.state {
+            State::Complete | State::Partial if certificate.rules != record.rules.number => {
+                State::Stale
+            }
+            // Nothing is delivered, and there is nothing good to show.
+            State::Running if halted => State::Failed,
+            state => state,
+        })
     }
 
-    /// Whether it is worked on, paused or being removed, in a word; `unknown` if the ledger does not
-    /// know it.
+    /// Whether it is worked on, paused, being removed or removed, in a word; `unknown` if the ledger
+    /// never knew it.
     pub fn standing(&self) -> &'static str {
         match self.record.as_ref().map(|record| record.state) {
+            None if self.removed => "removed",
             None => "unknown",
             Some(PipelineState::Working) => "working",
             Some(PipelineState::Paused) => "paused",
@@ -114,10 +125,11 @@ impl Known {
 
     /// Why nobody may work on it, if an operator has decided so.
     pub fn closed(&self) -> Option<Code> {
-        match self.record.as_ref()?.state {
-            PipelineState::Working => None,
-            PipelineState::Paused => Some(Code::PIPELINE_PAUSED),
-            PipelineState::Removing(_) => Some(Code::PIPELINE_REMOVED),
+        match self.record.as_ref().map(|record| record.state) {
+            None if self.removed => Some(Code::PIPELINE_REMOVED),
+            None | Some(PipelineState::Working) => None,
+            Some(PipelineState::Paused) => Some(Code::PIPELINE_PAUSED),
+            Some(PipelineState::Removing(_)) => Some(Code::PIPELINE_REMOVED),
         }
     }
 
@@ -160,7 +172,7 @@ pub struct PipelineStatus {
     pub pipeline: String,
     /// `unknown`, or a certificate's state.
     pub state: &'static str,
-    /// `working`, `paused`, `removing` or `unknown`.
+    /// `working`, `paused`, `removing`, `removed` or `unknown`.
     pub standing: &'static str,
     /// Why it is not complete.
     pub code: Option<String>,
@@ -227,11 +239,12 @@ impl PipelineStatus {
             Some(Phase::Opening(_) | Phase::Tailing(_) | Phase::Repairing(_)) | None => None,
         };
         let of_certificate = certificate.and_then(|certificate| certificate.code.as_ref());
+        let removed = known.removed.then_some(&Code::PIPELINE_REMOVED);
         Self {
             pipeline: known.scope.pipeline().to_string(),
             state: word(known.state()),
             standing: known.standing(),
-            code: of_certificate.or(halted).map(Code::to_string),
+            code: of_certificate.or(halted).or(removed).map(Code::to_string),
             moment: known.moment().map(Moment::to_string),
             changed_at: certificate.map(|certificate| certificate.changed_at.to_string()),
             parked: certificate.map_or(0, |certificate| certificate.parked),
@@ -263,7 +276,8 @@ pub fn due(known: &Known, page_rows: u32) -> String {
     let (Some(record), Some(consumer), Some(phase)) =
         (&known.record, known.consumer(), &known.phase)
     else {
-        return "nothing: no worker has begun".to_owned();
+        let why = if known.removed { "it was removed" } else { "no worker has begun" };
+        return format!("nothing: {why}");
     };
     match record.state {
         PipelineState::Working => {}

@@ -28,7 +28,7 @@ pub enum Trouble {
 }
 
 /// A failure as it is printed in JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TroubleReport {
     /// The code.
     pub code: String,

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "tantivy")]
 mod index;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sink;
 mod source;
 
@@ -14,7 +16,9 @@ use truekeep_adapter_memory::MemoryLedger;
 use truekeep_adapter_sqlite::{MigrationReport, SqliteLedger};
 use truekeep_core::failure::PortError;
 
-pub use sink::{SinkCheck, check_sink, open_sink, sink_as_it_is};
+#[cfg(feature = "postgres")]
+pub use postgres::introspect_server;
+pub use sink::{SinkCheck, check_sink, open_sink, sink_as_it_is, sink_if_there};
 pub use source::{Advice, FoundTable, SourcePorts, introspect_source, open_source};
 
 use crate::clock::wall;

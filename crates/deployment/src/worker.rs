@@ -11,10 +11,11 @@ use truekeep_core::ports::Clock;
 use truekeep_core::{ScopeId, limits};
 use truekeep_engine::{Happening, Observer, Pipeline, Ports, Report, Settings, Stop, Worker};
 
-use crate::announce::first_start;
+use crate::announce::{Remains, first_start};
 use crate::clock::SystemClock;
 use crate::config::{Config, PipelineConfig};
 use crate::entropy::RandomEntropy;
+use crate::spill::FolderSpill;
 use crate::status::LedgerPorts;
 use crate::wiring::{Wired, open_pipeline};
 
@@ -56,7 +57,8 @@ impl<'c> Workshop<'c> {
     async fn open(&self, pipeline: &PipelineConfig) -> Result<Pipeline, PortError> {
         let Wired { source, sink } = open_pipeline(self.config, pipeline).await?;
         let ledger = self.ledger.ledger.as_ref();
-        first_start(ledger, &RandomEntropy, &pipeline.name, &source.rules).await?;
+        let remains = Remains::of(sink.as_ref(), false).await;
+        first_start(ledger, &RandomEntropy, &pipeline.name, &source.rules, remains).await?;
         Ok(Pipeline {
             scope: ScopeId::whole(pipeline.name.clone()),
             fingerprint: source.rules.fingerprint,
@@ -78,6 +80,7 @@ impl<'c> Workshop<'c> {
             items: Arc::clone(&self.ledger.items),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(RandomEntropy),
+            spill: Arc::new(FolderSpill::new(self.config.worker.spill.clone())),
         };
         let lease_ttl = self.config.worker.lease;
         let settings = Settings { lease_ttl, page_rows, ..Settings::default() };

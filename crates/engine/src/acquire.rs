@@ -2,6 +2,7 @@
 //!
 //! Invariants: G1, F2 (nothing is done in a run that was not told of the take-over).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use truekeep_core::code::Code;
@@ -107,8 +108,11 @@ impl Runner {
             batches: Batches::default(),
             rows: self.settings.page_rows,
             items_checked: None,
+            littered: true,
             claimed: Vec::new(),
             beside: None,
+            pass: None,
+            awaited: BTreeSet::new(),
             feeds_turn: false,
         })
     }
@@ -137,13 +141,21 @@ impl Runner {
     }
 
     async fn announce_first(&self) -> Result<Option<PipelineRecord>, PortError> {
+        // A sink that does not answer now is opened before anything is sent, and looked at then. No
+        // lease ends that wait yet.
+        let answer = tokio::select! {
+            biased;
+            mark = self.pipeline.sink.mark() => mark.ok().flatten(),
+            () = self.ports.clock.sleep(self.settings.lease_ttl) => None,
+        };
+        let left = answer.filter(|mark| mark.removed);
         let first = Announcement {
             pipeline: self.pipeline.scope.pipeline().clone(),
             incarnation: self.ports.entropy.incarnation(),
             fingerprint: self.pipeline.fingerprint.clone(),
             text: self.pipeline.rules.clone(),
             replaces: None,
-            above: RulesNumber::default(),
+            above: left.map_or_else(RulesNumber::default, |mark| mark.rules),
             anew: false,
         };
         Ok(match self.ports.ledger.announce(&first).await? {

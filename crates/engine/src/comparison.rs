@@ -4,18 +4,24 @@
 //! Invariants: M1, M2, Q3.
 
 mod deep;
+mod judge;
 mod listing;
 mod merge;
 mod pending;
+mod sorted;
+
+use std::collections::BTreeSet;
 
 use truekeep_core::compare::{Difference, Owns};
 use truekeep_core::failure::PortError;
-use truekeep_core::ports::{Change, Feed, ItemState, Items, Records, Sink};
+use truekeep_core::ports::{Feed, Items, Records, Settle, Sink};
 use truekeep_core::{Key, Place, Rank, RulesNumber, ScopeId};
 
-use listing::Listed;
+use listing::{Listed, Origin};
 use merge::{Merge, Merged};
 use pending::Pending;
+pub use sorted::Sorted;
+pub(crate) use sorted::Sorting;
 
 /// What is compared.
 #[derive(Debug, Clone)]
@@ -27,6 +33,8 @@ pub struct Sides<'p> {
     /// Every change before it was delivered under these rules, or is an item. Read before the
     /// comparison begins.
     pub cursor: Place,
+    /// What was delivered since the sink was listed; none if it is listed as it is compared.
+    pub since: Option<Since<'p>>,
     /// Whether documents are compared where ranks are equal.
     pub deep: bool,
     /// Which entries of the sink are the pipeline's.
@@ -39,6 +47,15 @@ pub struct Sides<'p> {
     pub sink: &'p dyn Sink,
     /// Deliveries that are not done.
     pub items: &'p dyn Items,
+}
+
+/// What was delivered since the sink was listed, and may not show in the listing.
+#[derive(Debug, Clone)]
+pub struct Since<'p> {
+    /// Every change before it was delivered by now.
+    pub passed: Place,
+    /// Items that were delivered meanwhile.
+    pub redelivered: &'p BTreeSet<Key>,
 }
 
 /// A difference that follow is not about to deliver.
@@ -64,6 +81,12 @@ pub struct Stretch {
     pub undecided: Vec<Key>,
     /// Differences that follow is about to deliver, or is trying to.
     pub in_flight: u64,
+    /// Of those, how many were delivered since the sink was listed.
+    pub late: u64,
+    /// Orphans whose removal is an item: it is tried, or waits for an operator.
+    pub waiting: u64,
+    /// Parked items of records that neither side has any more; found by [`Comparison::gone`].
+    pub gone: Vec<Settle>,
     /// Entries of the sink that are the pipeline's.
     pub listed: u64,
     /// Entries of the sink that are not, and are left alone.
@@ -83,10 +106,22 @@ pub struct Comparison<'p> {
 }
 
 impl<'p> Comparison<'p> {
-    /// Begins after a key, with at most `limit` keys of either side in hand.
+    /// Begins after a key, with at most `limit` keys of either side in hand, over a sink that lists
+    /// in the order of keys.
     pub fn begin(sides: Sides<'p>, after: Option<Key>, limit: u32) -> Self {
+        let origin = Origin::Sink(sides.sink);
+        Self::of(sides, origin, after, limit)
+    }
+
+    /// As [`Self::begin`], over a listing that was sorted. It was taken before the source is read
+    /// here, and the cursor of the sides before it.
+    pub fn over(sides: Sides<'p>, sorted: &'p mut Sorted, after: Option<Key>, limit: u32) -> Self {
+        Self::of(sides, Origin::Sorted(sorted), after, limit)
+    }
+
+    fn of(sides: Sides<'p>, origin: Origin<'p>, after: Option<Key>, limit: u32) -> Self {
         let pending = Pending::new(sides.items, sides.scope.clone(), after.clone(), limit);
-        let listed = Listed::new(sides.sink, sides.owns, limit);
+        let listed = Listed::new(origin, sides.owns, limit);
         let merge = Merge::new(listed, sides.records, sides.rules, sides.deep, after, limit);
         Self { sides, merge, pending }
     }
@@ -124,90 +159,6 @@ impl<'p> Comparison<'p> {
     /// The key after which the next part begins; `None` after the last.
     pub fn place(&self) -> Option<&Key> {
         self.merge.place.as_ref().filter(|_| !self.merge.ended)
-    }
-
-    /// Sorts out what follow has not come to yet, or is trying to deliver (Q3). A sink that is
-    /// ahead is no question of patience.
-    ///
-    /// S1: a document that differs may be newer than the version it was compared at. So the feed is
-    /// asked once more, for that version and for marks that are not in it yet: the marks first,
-    /// since they become versions.
-    async fn judge(
-        &mut self,
-        differences: Vec<Difference>,
-        stretch: &mut Stretch,
-    ) -> Result<(), PortError> {
-        let feed = self.sides.feed;
-        let is_altered = |d: &Difference| matches!(d, Difference::Altered(..));
-        let marked = differences.iter().any(is_altered) && feed.pending().await?;
-        let keys: Vec<Key> = differences.iter().map(|found| found.key().clone()).collect();
-        let rows = if keys.is_empty() { Vec::new() } else { feed.find(&keys).await? };
-        let mut foreign = self.foreign(&differences, &rows).await?.into_iter();
-        let mut rows = rows.into_iter();
-        for difference in differences {
-            let row = rows.next().flatten();
-            let foreign = foreign.next().unwrap_or(false);
-            if foreign && self.sides.owns == Owns::Marked {
-                stretch.listed -= 1;
-                stretch.unmarked += 1;
-                continue;
-            }
-            let known =
-                row.as_ref().map(|row| Rank { rules: self.sides.rules, version: row.version });
-            let wanted = match &difference {
-                Difference::Missing(_, wanted)
-                | Difference::Stale(_, wanted, _)
-                | Difference::Ahead(_, wanted, _) => Some(*wanted),
-                Difference::Altered(..) | Difference::Orphan(..) => known,
-            };
-            let moved = matches!(&difference,
-                Difference::Altered(_, compared) if known != Some(*compared));
-            let ahead = matches!(difference, Difference::Ahead(..));
-            let coming = row.is_some_and(|row| !self.sides.cursor.covers(row.stamp));
-            if (coming || moved) && !ahead {
-                stretch.in_flight += 1;
-                continue;
-            }
-            match self.pending.state(difference.key()).await? {
-                Some(ItemState::Pending | ItemState::Leased | ItemState::Retry) if !ahead => {
-                    stretch.in_flight += 1;
-                }
-                _ if marked && is_altered(&difference) => {
-                    stretch.undecided.push(difference.key().clone());
-                }
-                state => {
-                    let parked = state == Some(ItemState::Parked);
-                    stretch.drifts.push(Drift { difference, wanted, parked, foreign });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Which differences are orphans under a key that no record can have. What the feed knows is
-    /// none.
-    async fn foreign(
-        &self,
-        differences: &[Difference],
-        rows: &[Option<Change>],
-    ) -> Result<Vec<bool>, PortError> {
-        let unknown = |(difference, row): (&Difference, &Option<Change>)| {
-            row.is_none() && matches!(difference, Difference::Orphan(..))
-        };
-        let mut foreign: Vec<bool> = differences.iter().zip(rows).map(unknown).collect();
-        let keys: Vec<Key> = differences
-            .iter()
-            .zip(&foreign)
-            .filter(|(_, unknown)| **unknown)
-            .map(|(difference, _)| difference.key().clone())
-            .collect();
-        if !keys.is_empty() {
-            let mut canonical = self.sides.records.canonical(&keys).await?.into_iter();
-            for unknown in foreign.iter_mut().filter(|unknown| **unknown) {
-                *unknown = canonical.next() == Some(false);
-            }
-        }
-        Ok(foreign)
     }
 }
 

@@ -7,7 +7,7 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
     Batch, Body, Clock, Confirmation, Delivery, Feed, Mark, Outcome, Receipt, Sink,
 };
-use truekeep_core::{Key, MarkNumber, Rank, RulesNumber};
+use truekeep_core::{BatchName, Key, Rank, RulesNumber};
 
 use crate::scope::Batches;
 
@@ -31,7 +31,7 @@ pub(crate) enum Fate {
 pub(crate) struct Sent {
     pub fates: Vec<Fate>,
     /// The newest batch that the sink took.
-    pub mark: Option<MarkNumber>,
+    pub mark: Option<BatchName>,
 }
 
 /// Sends batches, while the lease is ours.
@@ -39,7 +39,7 @@ pub(crate) struct Courier<'a> {
     pub sink: &'a dyn Sink,
     pub feed: &'a dyn Feed,
     pub clock: &'a dyn Clock,
-    /// What the batches carry; its number is the newest that is confirmed.
+    /// What the batches carry; its number is the newest that was ever known to be held.
     pub mark: Mark,
     pub batch_bytes: usize,
     /// Whether the lease is still ours: asked before each batch.
@@ -98,14 +98,16 @@ impl Courier<'_> {
         let number = batches.number(self.mark.number);
         let mark = Mark { number, ..self.mark.clone() };
         let follows = batches.taken;
+        let name = mark.batch();
         let batch = Batch { mark, follows, deliveries: deliveries.to_vec() };
         let applied = self.sink.apply(batch).await?;
-        batches.taken = number;
         if applied.outcomes.len() != deliveries.len() {
             return Err(PortError::new(OPERATION, FailureClass::Unknown, Code::UNEXPECTED)
                 .detail("the sink did not answer for each record"));
         }
         self.confirm(&applied.receipt).await?;
+        // Not before: a sink that stops at once may lose what it has not confirmed.
+        batches.taken = name;
         self.judge(deliveries, applied.outcomes).await
     }
 

@@ -49,7 +49,7 @@ impl Runner {
         let mut delivered = Delivered { failed: shipment.failed, ..Delivered::default() };
         let keys: Vec<_> = items.iter().map(|item| item.key.clone()).collect();
         // S1: versions before documents.
-        let present = self.pipeline.feed.find(&keys).await?;
+        let present = self.known(&keys).await?;
         let tail = tail_of(held)?.clone();
         let reading = self.reading(held);
         let (mut done, mut records) = (0, 0);
@@ -76,8 +76,28 @@ impl Runner {
         for failed in &mut delivered.failed {
             failed.version = at_least(&failed.key, failed.version);
         }
+        let settled = delivered.settled.iter().map(|settled| settled.key.clone());
+        if held.pass.as_mut().is_some_and(|pass| !pass.note(settled)) {
+            held.pass = None;
+        }
         let failed = delivered.failed.len() as u64;
         Ok(Performed { records, failed, ..Performed::fact(Observation::Redelivered(delivered)) })
+    }
+}
+
+impl Runner {
+    /// The feed's present row of each key. What it does not know, or not any more, is numbered
+    /// first: the sink may remember a deletion that is newer than the item, of which the feed
+    /// remembers nothing.
+    async fn known(&self, keys: &[Key]) -> Result<Vec<Option<Change>>, PortError> {
+        let present = self.pipeline.feed.find(keys).await?;
+        let unknown = keys.iter().zip(&present).filter(|(_, change)| change.is_none());
+        let unknown: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
+        if unknown.is_empty() {
+            return Ok(present);
+        }
+        self.number(&unknown).await?;
+        self.pipeline.feed.find(keys).await
     }
 }
 

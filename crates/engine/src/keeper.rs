@@ -121,6 +121,7 @@ impl Keeper {
                 Some(_) | None => return,
             };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.clock.sleep(left) => {}
             }
@@ -132,6 +133,7 @@ impl Keeper {
         loop {
             self.clock.sleep(self.ttl / 3).await;
             tokio::select! {
+                biased;
                 () = self.renew() => {}
                 // Every lease it asks for has ended by now: a ledger that hangs is asked anew.
                 () = self.clock.sleep(self.ttl) => {}

@@ -8,7 +8,7 @@ use truekeep_core::follow::{Command, Delivered, Failed, Observation, Opened, Pag
 use truekeep_core::guard::Lost;
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    Body, Change, ChangePage, Delivery, ItemKind, Loaded, Mark, RunHealth, Settle,
+    Body, Change, ChangePage, Consumer, Delivery, ItemKind, Loaded, Mark, RunHealth, Settle,
 };
 use truekeep_core::{Attempt, Moment, Place, Rank};
 
@@ -70,10 +70,14 @@ impl Runner {
         Ok(match command {
             Command::Open => self.open(held).await?,
             Command::Register(registration) => {
+                let registration = match &held.pass {
+                    Some(pass) => pass.keep_back(registration),
+                    None => registration,
+                };
                 // F2: what was read ahead speaks of the acknowledgement before.
                 held.reader = None;
                 self.pipeline.feed.register(&held.terms.consumer, &registration).await?;
-                self.prune().await;
+                self.prune(held).await;
                 Performed::fact(Observation::Registered(registration))
             }
             Command::BeginAgain { above } => {
@@ -97,13 +101,17 @@ impl Runner {
         })
     }
 
-    /// Removes tombstones that everybody has passed, in a bounded number of short transactions.
-    /// Trouble is left for the next time: no delivery waits for it.
-    async fn prune(&self) {
+    /// Removes what nobody needs from the feed, in a bounded number of short transactions. Trouble is
+    /// left for the next time: no delivery waits for it.
+    pub(crate) async fn prune(&self, held: &mut Held) {
         const ROUNDS: u32 = 20;
+        held.littered = true;
         for _ in 0..ROUNDS {
             match self.pipeline.feed.prune().await {
-                Ok(0) => break,
+                Ok(0) => {
+                    held.littered = false;
+                    break;
+                }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(code = %error.code, error = error.chain(), "prune");
@@ -117,7 +125,9 @@ impl Runner {
         held.reader = None;
         self.pipeline.sink.prepare().await?;
         let mark = self.pipeline.sink.mark().await?;
-        held.batches.taken = mark.as_ref().map(|mark| mark.number).unwrap_or_default();
+        let Consumer { ledger, pipeline } = &held.terms.consumer;
+        let known = mark.as_ref().map(|mark| mark.batch_before(ledger, pipeline));
+        held.batches.taken = known.unwrap_or_default();
         let at = held.cursor().cloned().unwrap_or_default();
         let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
         let newest = Some(view.newest.clone());
@@ -204,15 +214,16 @@ impl Runner {
     async fn isolate(&self, held: &mut Held, after: Place) -> Result<Performed, PortError> {
         held.reader = None;
         let page = self.pipeline.feed.changes(&held.terms.consumer, &after, 1).await?;
-        let row = page.changes.into_iter().next().map(|change| {
-            let mut shipment = Shipment::default();
+        let mut shipment = Shipment::default();
+        for change in &page.changes {
             let reason = "workers died each time while they delivered it".to_owned();
-            shipment.fail(&change, 1, false, Code::KILLS_WORKER, reason);
-            (shipment.failed, page.next)
-        });
-        let row = row.and_then(|(failed, next)| failed.into_iter().next().map(|f| (f, next)));
-        let failed = u64::from(row.is_some());
-        Ok(Performed { failed, ..Performed::fact(Observation::Isolated(row)) })
+            shipment.fail(change, 1, false, Code::KILLS_WORKER, reason);
+        }
+        let failed = shipment.failed.len() as u64;
+        let delivered = Delivered { failed: shipment.failed, ..Delivered::default() };
+        let ChangePage { next, view, .. } = page;
+        let seen = PageSeen { next, newest: None, moment: None, view, delivered };
+        Ok(Performed { failed, ..Performed::fact(Observation::Isolated(seen)) })
     }
 
     pub(crate) fn reading(&self, held: &Held) -> Reading {
@@ -359,7 +370,8 @@ fn mark(held: &Held, tail: &Tail) -> Mark {
         pipeline: held.terms.consumer.pipeline.clone(),
         rules: held.terms.rules,
         fence: held.lease.fence,
-        number: tail.mark,
+        number: tail.sent,
+        removed: false,
     }
 }
 

@@ -7,7 +7,7 @@ use truekeep_core::compare::Owns;
 use truekeep_core::follow::{SourceWentBack, Terms};
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    Capture, Clock, Consumer, Entropy, Feed, Items, Leases, Ledger, Records, Sink,
+    Capture, Clock, Consumer, Entropy, Feed, Items, Leases, Ledger, Records, Sink, Spill,
 };
 use truekeep_core::retry::RetryPolicy;
 use truekeep_core::{Fingerprint, RulesNumber, ScopeId};
@@ -25,6 +25,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
+    /// Room on disk for what does not fit in memory.
+    pub spill: Arc<dyn Spill>,
 }
 
 /// A feed, its projection and its sink, under rules.
@@ -62,6 +64,8 @@ pub struct Settings {
     pub page_rows: u32,
     /// The most bytes of the documents of a batch.
     pub page_bytes: usize,
+    /// The memory that a listing without an order is sorted in.
+    pub sort_bytes: usize,
     /// When trouble of a whole turn is tried again.
     pub trouble: RetryPolicy,
     /// When a failed delivery of one record is tried again, and how often.
@@ -86,6 +90,7 @@ impl Default for Settings {
             lease_ttl: limits::LEASE_TTL,
             page_rows: limits::PAGE_ROWS,
             page_bytes: limits::PAGE_BYTES,
+            sort_bytes: limits::SORT_BYTES,
             trouble: RetryPolicy::DELIVERY,
             delivery: RetryPolicy::DELIVERY,
             register_every: limits::REGISTER_EVERY,

@@ -4,6 +4,7 @@
 //! so that a certificate is never trusted longer than the run that doubts it.
 
 mod look;
+mod pass;
 
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ use crate::perform::{Performed, Setback};
 use crate::scope::{Held, Runner};
 use crate::turn::Turn;
 
+use look::Looked;
+pub(crate) use pass::Pass;
+
 /// How long a run waits after trouble of a port that may pass. Follow does not wait for it.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -35,15 +39,17 @@ pub(crate) struct Beside {
     run: RunId,
     version: RunVersion,
     stored: Stored,
-    /// Nothing before this time, after trouble.
+    /// Nothing before this time.
     not_before: Timestamp,
+    /// Whether that is what the run itself wants, and not for trouble.
+    waits: bool,
 }
 
 impl Beside {
     fn adopt(run: Run) -> Result<Self, PortError> {
         let stored = commit::from_json(&run.phase)?;
         let not_before = Timestamp::from_ms(i64::MIN);
-        Ok(Self { run: run.id, version: run.version, stored, not_before })
+        Ok(Self { run: run.id, version: run.version, stored, not_before, waits: false })
     }
 }
 
@@ -55,19 +61,28 @@ impl Runner {
         let now = held.now(self.ports.clock.as_ref());
         let Some(beside) = held.beside.clone() else { return Ok(turn) };
         let calm = matches!(turn, Turn::Advanced | Turn::NotDue | Turn::Deferred);
-        if !on_its_way || !calm || now < beside.not_before {
+        if !on_its_way || !calm {
             return Ok(turn);
+        }
+        if now < beside.not_before {
+            return Ok(if beside.waits { waiting(turn) } else { turn });
         }
         let Stored { terms, phase } = &beside.stored;
         let Due::Now(command) = Reconcile::due(terms, phase, now) else { return Ok(turn) };
-        let seen = match self.look_beside(held, terms, command).await {
-            Ok(seen) => seen,
+        let seen = match self.look_beside(held, &beside, command).await {
+            Ok(Looked::Seen(seen)) => seen,
+            Ok(Looked::Works) => return Ok(Turn::Advanced),
+            Ok(Looked::Waits(length)) => {
+                held.beside = Some(Beside { not_before: now.plus(length), waits: true, ..beside });
+                return Ok(waiting(turn));
+            }
             Err(error) => match error.class {
                 FailureClass::Fenced => return Err(error.into()),
                 FailureClass::Halted | FailureClass::Terminal => Observation::Refused(error.code),
                 FailureClass::Retry | FailureClass::Unknown => {
                     tracing::warn!(code = %error.code, error = error.chain(), "reconcile");
-                    held.beside = Some(Beside { not_before: now.plus(PAUSE), ..beside });
+                    held.beside =
+                        Some(Beside { not_before: now.plus(PAUSE), waits: false, ..beside });
                     return Ok(turn);
                 }
             },
@@ -122,6 +137,10 @@ impl Runner {
                     held.items_checked = None;
                 }
                 let active = commit.state == RunState::Active;
+                held.pass.take_if(|_| !active);
+                if !active {
+                    held.awaited.clear();
+                }
                 held.beside = active.then_some(Beside { version, stored, ..beside });
                 Ok(Turn::Advanced)
             }
@@ -231,4 +250,9 @@ impl Runner {
             }
         }
     }
+}
+
+/// A turn after which more is to come, although the feed has nothing.
+fn waiting(turn: Turn) -> Turn {
+    if turn == Turn::NotDue { Turn::Deferred } else { turn }
 }

@@ -1,5 +1,6 @@
 //! One scope on its way: takes the lease, turns, waits, gives the lease back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use truekeep_core::follow::{Observation, Phase, Terms};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{Clock, Item, ProcedureKind, Pulsed, Registration, RunHealth};
 use truekeep_core::{
-    Attempt, LeaseToken, MarkNumber, Place, RunId, RunVersion, ScopeId, Timestamp,
+    Attempt, BatchName, Key, LeaseToken, MarkNumber, Place, RunId, RunVersion, ScopeId, Timestamp,
 };
 
 use crate::keeper::{Grip, Keeper};
@@ -18,7 +19,7 @@ use crate::observer::{Happening, Observer};
 use crate::perform::Performed;
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
-use crate::reconcile::Beside;
+use crate::reconcile::{Beside, Pass};
 use crate::stop::Stop;
 use crate::turn::Turn;
 
@@ -46,11 +47,17 @@ pub(crate) struct Held {
     pub rows: u32,
     /// When the next item is due, if that was looked up since items last moved.
     pub items_checked: Option<Option<Timestamp>>,
+    /// Whether the feed may hold what nobody needs.
+    pub littered: bool,
     /// Items that were claimed and of which nothing is known yet. Whatever is committed next gives
     /// them back uncounted, unless it says what became of them.
     pub claimed: Vec<Item>,
     /// The run of reconcile beside follow.
     pub beside: Option<Beside>,
+    /// What that run compares by, where the sink lists in no order or late.
+    pub pass: Option<Pass>,
+    /// Records whose repair that run waits for, since its delivery is being tried.
+    pub awaited: BTreeSet<Key>,
     /// Whether the next turn is the feed's even if items are due.
     pub feeds_turn: bool,
 }
@@ -61,7 +68,7 @@ pub(crate) struct Batches {
     /// The newest number that was given to one.
     pub sent: MarkNumber,
     /// The newest that the sink is known to hold.
-    pub taken: MarkNumber,
+    pub taken: BatchName,
 }
 
 impl Batches {
@@ -250,6 +257,7 @@ impl Runner {
     /// Whether it waited to the end.
     async fn wait_or_stop(&self, length: Duration, stop: &Stop) -> bool {
         tokio::select! {
+            biased;
             () = stop.wait() => false,
             () = self.lease_lost() => false,
             () = self.ports.clock.sleep(length) => true,
@@ -303,6 +311,7 @@ impl Runner {
                 return;
             }
             tokio::select! {
+                biased;
                 () = stop.wait() => return,
                 () = self.lease_lost() => return,
                 () = self.ports.clock.sleep(self.settings.poll_every) => {}

@@ -26,7 +26,8 @@ impl Runner {
         let draw = self.ports.entropy.draw();
         let policy = &self.settings.trouble;
         let scope = &self.pipeline.scope;
-        tracing::warn!(%scope, %code, class = ?error.class, error = text, "trouble");
+        // Whoever observes tells it once; each try is for those who look closely.
+        tracing::debug!(%scope, %code, class = ?error.class, error = text, "trouble");
         if [Code::PIPELINE_UNKNOWN, Code::PIPELINE_REMOVED].contains(&code) {
             // There is nothing left to write it down in.
             self.held = None;

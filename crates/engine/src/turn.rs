@@ -133,6 +133,10 @@ impl Runner {
         if pulse.run_version != held.version {
             return self.reload(held, Lost::RunVersion).await.map(Some);
         }
+        if held.littered && matches!(held.phase, Phase::Tailing(_)) {
+            // What a burst left behind goes though nothing comes any more.
+            self.prune(held).await;
+        }
         self.find_beside(held).await
     }
 

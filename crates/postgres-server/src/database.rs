@@ -38,6 +38,14 @@ impl TestDatabase {
         format!("{scheme}://{role}@{place}")
     }
 
+    /// Runs statements as the superuser, in a connection of their own.
+    ///
+    /// # Panics
+    /// If one of them fails.
+    pub async fn run(&self, sql: &str) {
+        run(&self.address, sql.to_owned()).await;
+    }
+
     /// A connection to it, as the superuser.
     ///
     /// # Panics

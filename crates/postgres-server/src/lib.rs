@@ -9,10 +9,12 @@
 #![expect(clippy::print_stderr, reason = "a test that is left out says so aloud")]
 
 mod database;
+mod pooler;
 mod programs;
 mod server;
 
 pub use database::TestDatabase;
+pub use pooler::Pooler;
 pub use server::Server;
 
 use std::sync::OnceLock;
@@ -53,11 +55,23 @@ pub fn private(settings: &[(&str, &str)]) -> Option<Server> {
     or_aloud(Server::private(settings))
 }
 
+/// A pooler in front of a private server; none if there is none to start.
+///
+/// # Panics
+/// If one should be there and is not.
+pub fn pooler(server: &Server) -> Option<Pooler> {
+    loudly(Pooler::of(server), "no pooler: install `pgbouncer`")
+}
+
 fn or_aloud<T>(found: Option<T>) -> Option<T> {
+    let missing = "no Postgres: install its server (`initdb` and `postgres`), or name one in TRUEKEEP_TEST_POSTGRES";
+    loudly(found, missing)
+}
+
+fn loudly<T>(found: Option<T>, missing: &str) -> Option<T> {
     if found.is_none() {
-        let missing = "no Postgres: install its server (`initdb` and `postgres`), or name one in";
-        assert!(std::env::var_os("CI").is_none(), "{missing} {GIVEN}");
-        eprintln!("NOT TESTED: {missing} {GIVEN}");
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("NOT TESTED: {missing}");
     }
     found
 }

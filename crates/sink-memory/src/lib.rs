@@ -4,11 +4,11 @@
 //! change under one lock.
 
 mod generations;
+mod manner;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use truekeep_core::failure::PortError;
@@ -18,7 +18,10 @@ use truekeep_core::ports::{
 };
 use truekeep_core::{Document, Key, Rank, Value, same_json};
 
+use manner::Recent;
+
 pub use generations::MemoryGenerations;
+pub use manner::{Elapsed, Manner};
 
 /// A live record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,18 +37,25 @@ struct State {
     live: BTreeMap<Key, Held>,
     tombstones: BTreeMap<Key, Rank>,
     mark: Option<Mark>,
+    recent: Recent,
 }
 
 /// A sink that forgets nothing while it lives.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     state: Mutex<State>,
+    manner: Manner,
 }
 
 impl MemorySink {
     /// An empty sink that nobody has written.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty sink that lists like this.
+    pub fn listing(manner: Manner) -> Self {
+        Self { manner, ..Self::default() }
     }
 
     /// The live records.
@@ -70,7 +80,7 @@ impl MemorySink {
 
     /// A sink of its own that holds the same, as a backup does.
     pub fn backup(&self) -> Self {
-        Self { state: Mutex::new(self.state().clone()) }
+        Self { state: Mutex::new(self.state().clone()), manner: self.manner.clone() }
     }
 
     /// Puts everything back to what the backup holds, mark included, under whoever has it open.
@@ -105,10 +115,14 @@ impl State {
         }
     }
 
-    fn deliver(&mut self, delivery: Delivery) -> Outcome {
+    fn deliver(&mut self, delivery: Delivery, manner: &Manner) -> Outcome {
         let Delivery { key, rank, body } = delivery;
-        let live = self.live.get(&key).and_then(|held| held.rank);
-        let verdict = Verdict::of(rank, live.max(self.tombstones.get(&key).copied()));
+        let live = self.live.get(&key).map(|held| held.rank);
+        let held = live.flatten().max(self.tombstones.get(&key).copied());
+        let verdict = Verdict::of(rank, held);
+        if !matches!(verdict, Verdict::Keep(_)) {
+            manner.note(&mut self.recent, &key, live);
+        }
         match (verdict, body) {
             (Verdict::Keep(_), _) => {}
             (Verdict::Write | Verdict::Rewrite, Body::Upsert(document)) => {
@@ -132,9 +146,9 @@ impl Sink for MemorySink {
             versioned_deletes: true,
             remembers_deletes: Memory::Forever,
             fenced_writes: true,
-            ordered_listing: true,
+            ordered_listing: !self.manner.scattered,
             marked: true,
-            listing_lag: Duration::ZERO,
+            listing_lag: self.manner.lag(),
             verifies: true,
         }
     }
@@ -150,10 +164,16 @@ impl Sink for MemorySink {
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
         let mut state = self.state();
         let mark = Mark::after(state.mark.as_ref(), &batch.mark, batch.follows)?;
-        let receipt = Receipt(mark.number.get());
+        let (receipt, removed) = (Receipt(mark.number.get()), mark.removed);
         state.mark = Some(mark);
-        let outcomes =
-            batch.deliveries.into_iter().map(|delivery| state.deliver(delivery)).collect();
+        let outcomes = batch
+            .deliveries
+            .into_iter()
+            .map(|delivery| state.deliver(delivery, &self.manner))
+            .collect();
+        if removed {
+            state.tombstones.clear();
+        }
         Ok(Applied { outcomes, receipt })
     }
 
@@ -163,6 +183,10 @@ impl Sink for MemorySink {
 
     async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
         let state = self.state();
+        if !self.manner.is_plain() {
+            let live = state.live.iter().map(|(key, held)| (key.clone(), held.rank));
+            return Ok(self.manner.list(live, &state.recent, after.as_ref(), limit));
+        }
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = state.live.range((from, Bound::Unbounded));
         let entries: Vec<Entry> = rest

@@ -47,3 +47,19 @@ impl SinkUnderTest for Subject {
 }
 
 truekeep_conformance::sink_rules!(open);
+
+/// A sink that lists in no order obeys the others.
+mod scattered {
+    use std::sync::Arc;
+
+    use truekeep_sink_memory::{Manner, MemorySink};
+
+    use super::Subject;
+
+    async fn open() -> Subject {
+        let manner = Manner { scattered: true, ..Manner::default() };
+        Subject(Arc::new(MemorySink::listing(manner)))
+    }
+
+    truekeep_conformance::sink_rules!(open);
+}

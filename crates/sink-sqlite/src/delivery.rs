@@ -105,6 +105,10 @@ impl Mirror {
             }
         }
         drop(writer);
+        if mark.mark.removed {
+            let forget = transaction.execute_batch(&self.sql.forget_tombstones);
+            forget.map_err(|error| self.broken(error))?;
+        }
         mark.holds_records = self.holds_any(&transaction, &self.sql.any_record)?;
         mark.write(&transaction, &self.sql.write_mark).map_err(|error| self.broken(error))?;
         transaction.commit()?;

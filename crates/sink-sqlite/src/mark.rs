@@ -24,6 +24,7 @@ impl StoredMark {
                 rules: RulesNumber::new(row.get(2)?),
                 fence: Fence::new(row.get(3)?),
                 number: MarkNumber::new(row.get(4)?),
+                removed: row.get(6)?,
             };
             Ok(Self { mark, holds_records: row.get(5)? })
         })
@@ -32,7 +33,7 @@ impl StoredMark {
 
     /// Writes the mark by the statement that does so.
     pub(crate) fn write(&self, db: &Connection, sql: &str) -> rusqlite::Result<()> {
-        let Mark { ledger, pipeline, rules, fence, number } = &self.mark;
+        let Mark { ledger, pipeline, rules, fence, number, removed } = &self.mark;
         db.prepare_cached(sql)?.execute(rusqlite::params![
             ledger.as_str(),
             pipeline.as_str(),
@@ -40,6 +41,7 @@ impl StoredMark {
             fence.get(),
             number.get(),
             self.holds_records,
+            removed,
         ])?;
         Ok(())
     }

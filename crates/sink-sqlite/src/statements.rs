@@ -42,6 +42,7 @@ statements! {
     find_tombstone: include_str!("../sql/tombstone/find.sql");
     put_tombstone: include_str!("../sql/tombstone/put.sql");
     drop_tombstone: include_str!("../sql/tombstone/drop.sql");
+    forget_tombstones: include_str!("../sql/tombstone/forget.sql");
     create_mark: include_str!("../sql/mark/create.sql");
     remove_mark: include_str!("../sql/mark/remove.sql");
     read_mark: include_str!("../sql/mark/read.sql");

@@ -11,7 +11,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use truekeep_core::ports::{Batch, Body, Delivery, Mark, Sink};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 use truekeep_sink_memory::MemorySink;
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
@@ -36,13 +37,14 @@ fn batch(number: u64) -> Batch {
         .chain((deleted..deleted + 20).map(|key| (key, Body::Delete)))
         .collect();
     Batch {
-        follows: MarkNumber::new(0),
+        follows: BatchName::default(),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),
             rules: RulesNumber::new(1),
             fence: Fence::new(1),
             number: MarkNumber::new(number),
+            removed: false,
         },
         deliveries: deliveries
             .into_iter()

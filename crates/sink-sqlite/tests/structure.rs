@@ -10,7 +10,8 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Batch, Body, Delivery, Mark, Outcome, Sink};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
 
@@ -51,13 +52,14 @@ fn batch(number: u64, names: &[&str]) -> Batch {
     let names: Arc<[Box<str>]> = names.iter().map(|name| (*name).into()).collect();
     let values = vec![Value::Text(number.to_string().into()); names.len()];
     Batch {
-        follows: MarkNumber::new(0),
+        follows: BatchName::default(),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),
             rules: RulesNumber::new(1),
             fence: Fence::new(1),
             number: MarkNumber::new(number),
+            removed: false,
         },
         deliveries: vec![Delivery {
             key: Key::new("k"),

@@ -9,7 +9,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use truekeep_core::ports::{Batch, Body, Delivery, Entry, Listing, Mark, Outcome, Sink};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 use truekeep_sink_memory::MemorySink;
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
@@ -21,8 +22,9 @@ fn batch(number: u64, deliveries: Vec<Delivery>) -> Batch {
         rules: RulesNumber::new(1),
         fence: Fence::new(1),
         number: MarkNumber::new(number),
+        removed: false,
     };
-    Batch { mark, follows: MarkNumber::new(0), deliveries }
+    Batch { mark, follows: BatchName::default(), deliveries }
 }
 
 fn delivery(key: u64, version: u64, body: Body) -> Delivery {

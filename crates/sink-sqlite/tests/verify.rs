@@ -8,7 +8,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use truekeep_core::ports::{Batch, Body, Delivery, Mark, Sink};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
 
@@ -37,8 +38,9 @@ async fn written(path: &Path, layout: Layout, deliveries: &[Delivery]) -> Sqlite
         rules: RulesNumber::new(1),
         fence: Fence::new(1),
         number: MarkNumber::new(1),
+        removed: false,
     };
-    sink.apply(Batch { mark, follows: MarkNumber::new(0), deliveries: deliveries.to_vec() })
+    sink.apply(Batch { mark, follows: BatchName::default(), deliveries: deliveries.to_vec() })
         .await
         .expect("applied");
     sink

@@ -90,6 +90,9 @@ fn write(open: &mut OpenIndex, batch: &Batch, mark: &Mark) -> Result<Applied, Fa
     }
     drop(maker);
     drop(written);
+    if mark.removed {
+        open.writer()?.delete_term(Term::from_field_bool(open.layout.tombstone, true));
+    }
     open.commit(mark)?;
     Ok(Applied { outcomes, receipt: Receipt(mark.number.get()) })
 }

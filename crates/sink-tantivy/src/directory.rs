@@ -25,6 +25,8 @@ use tantivy::directory::{
     WatchCallback, WatchHandle, WritePtr,
 };
 
+use crate::generations::is_of_generations;
+
 /// What tells one `meta.json` from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaIdentity {
@@ -34,9 +36,9 @@ pub(crate) struct MetaIdentity {
     length: u64,
 }
 
-const META: &str = "meta.json";
+pub(crate) const META: &str = "meta.json";
 /// Where `meta.json` is written before it is renamed; the lock keeps it one writer's.
-const META_BESIDE: &str = ".tmp-meta.json";
+pub(crate) const META_BESIDE: &str = ".tmp-meta.json";
 const MANAGED: &str = ".managed.json";
 
 /// The endings of the files of a segment.
@@ -167,7 +169,7 @@ fn note(kept: &mut Kept, error: io::Error) -> io::Error {
     again
 }
 
-fn is_of_a_segment(name: &str) -> bool {
+pub(crate) fn is_of_a_segment(name: &str) -> bool {
     let Some((id, ending)) = name.split_once('.') else { return false };
     let ending = match ending.split_once('.') {
         // The deletions of a segment carry the commit they belong to.
@@ -300,10 +302,19 @@ impl TerminatingWrite for Written {
 /// Syncs files side by side: a file system writes its journal once for all that wait for it.
 fn sync_all(files: &[File]) -> io::Result<()> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            files.iter().map(|file| scope.spawn(move || file.sync_data())).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a sync panicked")))
+        let start = files.iter().map(|file| {
+            let thread = std::thread::Builder::new();
+            (file, thread.spawn_scoped(scope, move || file.sync_data()))
+        });
+        // All are started before one is waited for.
+        let threads: Vec<_> = start.collect();
+        threads.into_iter().try_for_each(|(file, thread)| match thread {
+            Ok(thread) => {
+                let synced = thread.join();
+                synced.unwrap_or_else(|_| Err(io::Error::other("a sync panicked")))
+            }
+            // Without a thread it is synced here.
+            Err(_) => file.sync_data(),
         })
     })
 }
@@ -315,6 +326,7 @@ pub(crate) fn stranger(folder: &Path) -> io::Result<Option<PathBuf>> {
         let name = file?.file_name();
         let ours = name.to_str().is_some_and(|name| {
             is_of_a_segment(name)
+                || is_of_generations(name)
                 || name.starts_with(".tantivy-")
                 || name == MANAGED
                 || name.starts_with(".tmp")

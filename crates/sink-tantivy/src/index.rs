@@ -1,5 +1,6 @@
 //! An index that is open: read as it is now, and written by one process at a time.
 
+use std::fs::File;
 use std::path::Path;
 
 use tantivy::directory::INDEX_WRITER_LOCK;
@@ -17,6 +18,7 @@ use truekeep_core::ports::Mark;
 use crate::analysis;
 use crate::directory::{IndexDirectory, MetaIdentity, REPLACED, stranger};
 use crate::failure::Failure;
+use crate::generations::is_of_a_generation;
 use crate::held::Segment;
 use crate::mark;
 use crate::schema::Layout;
@@ -62,8 +64,11 @@ impl OpenIndex {
     /// Makes an index in a folder, which is made too.
     pub(crate) fn make(folder: &Path, wanted: &Layout) -> Result<(), Failure> {
         std::fs::create_dir_all(folder)?;
-        if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::File::open(parent)?.sync_all()?;
+        // A generation's folder may be made with the one that it is in.
+        let made = if is_of_a_generation(folder) { 2 } else { 1 };
+        for parent in folder.ancestors().skip(1).take(made) {
+            let here = parent.as_os_str().is_empty();
+            File::open(if here { Path::new(".") } else { parent })?.sync_all()?;
         }
         if let Some(name) = stranger(folder)? {
             let error = PortError::new("make an index", FailureClass::Halted, Code::INDEX_MISMATCH);
@@ -113,6 +118,8 @@ impl OpenIndex {
 
     /// The writer, made if there is none, over what is read.
     pub(crate) fn begin(&mut self, bytes: usize) -> Result<(), Failure> {
+        // What a merge met before is not this batch's.
+        self.directory.take_trouble();
         if self.writer.is_some() {
             if self.directory.is_known() {
                 return Ok(());
@@ -219,6 +226,6 @@ fn aside(passed: impl Send + 'static) {
     let _ = std::thread::Builder::new().name("tantivy-drop".into()).spawn(move || drop(passed));
 }
 
-fn busy(error: LockError) -> Failure {
+pub(crate) fn busy(error: LockError) -> Failure {
     TantivyError::LockFailure(error, None).into()
 }

@@ -18,9 +18,9 @@ use crate::failure::Failure;
 use crate::index::OpenIndex;
 use crate::schema::Layout;
 
-/// How long a silent writer keeps its lock and its memory: less than any lease, and longer than the
-/// pauses of a busy source.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How long a silent writer keeps its lock and its memory: less than any lease, or else who takes a
+/// scope over early is shut out for as long as it has it; and longer than the pauses of a busy source.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// The index, as the thread has it.
 pub(crate) struct Keeper {
@@ -159,7 +159,7 @@ fn damaged(operation: &'static str, panic: &(dyn std::any::Any + Send)) -> PortE
 }
 
 /// The thread is gone. Whether it had an effect is not known.
-fn gone(operation: &'static str) -> PortError {
+pub(crate) fn gone(operation: &'static str) -> PortError {
     PortError::new(operation, FailureClass::Unknown, Code::UNEXPECTED)
         .detail("the index's thread has ended")
 }

@@ -10,6 +10,7 @@ mod digest;
 mod directory;
 mod document;
 mod failure;
+mod generations;
 mod held;
 mod hit;
 mod index;
@@ -23,6 +24,7 @@ mod spec;
 mod verify;
 
 pub use analysis::{Analysis, LANGUAGES, Language, Split};
+pub use generations::TantivyGenerations;
 pub use hit::{Hit, Snippet};
 pub use search::{BadQuery, Found, SearchError, SearchIndex, SearchRequest};
 pub use sink::TantivySink;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::{BooleanQuery, Occur, Query, QueryParser, QueryParserError, TermQuery};
@@ -10,11 +10,13 @@ use tantivy::query_grammar::parse_query_lenient;
 use tantivy::schema::{Field, FieldType, IndexRecordOption, Schema};
 use tantivy::snippet::SnippetGenerator;
 use tantivy::{Index, IndexReader, Searcher, TantivyDocument, Term};
+use truekeep_core::Generation;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 
 use crate::directory::{IndexDirectory, MetaIdentity};
 use crate::failure::Failure;
+use crate::generations::{folder_of, served};
 use crate::hit::{Hit, Snippet, shown};
 use crate::index::{raw, reader, reload};
 use crate::schema::{KEY, TOMBSTONE};
@@ -28,9 +30,19 @@ const SNIPPET_CHARS: usize = 150;
 
 const OPERATION: &str = "search the index";
 
-/// An index that is open for searching.
+/// Swaps that may come between two looks of one search: they are minutes apart.
+const SWAPS_MAX: usize = 8;
+
+/// An index that is open for searching. It follows what readers are to see from one generation to
+/// the next.
 pub struct SearchIndex {
     folder: PathBuf,
+    open: Mutex<Arc<Opened>>,
+}
+
+/// A generation that is open for searching.
+struct Opened {
+    generation: Generation,
     directory: IndexDirectory,
     index: Index,
     reader: IndexReader,
@@ -87,18 +99,10 @@ impl SearchIndex {
     /// # Errors
     /// Why it cannot be read.
     pub fn open(folder: &Path) -> Result<Option<Self>, PortError> {
-        Self::try_open(folder).map_err(|failure| failure.classify(OPERATION, folder))
-    }
-
-    fn try_open(folder: &Path) -> Result<Option<Self>, Failure> {
-        let Some((directory, index)) = raw(folder)? else { return Ok(None) };
-        if index.schema().get_field(KEY).is_err() {
-            let error = PortError::new(OPERATION, FailureClass::Halted, Code::INDEX_MISMATCH);
-            return Err(error.detail("the index was made by another program").into());
-        }
-        let read = Mutex::new(directory.meta());
-        let reader = reader(&index)?;
-        Ok(Some(Self { folder: folder.into(), directory, index, reader, read }))
+        let opened = following(folder, |generation| Opened::at(folder, generation));
+        let opened = opened.map_err(|failure| failure.classify(OPERATION, folder))?;
+        let open = |opened| Self { folder: folder.into(), open: Mutex::new(Arc::new(opened)) };
+        Ok(opened.map(open))
     }
 
     /// Searches in what is committed now.
@@ -108,14 +112,71 @@ impl SearchIndex {
     pub fn search(&self, request: &SearchRequest<'_>) -> Result<Found, SearchError> {
         let trouble =
             |failure: Failure| SearchError::Index(failure.classify(OPERATION, &self.folder));
-        self.read_anew().map_err(trouble)?;
-        let schema = self.index.schema();
-        let query = self.query(request, &schema).map_err(SearchError::Query)?;
-        self.run(&*query, request, &schema).map_err(|error| trouble(error.into()))
+        let open = self.current().map_err(trouble)?;
+        let schema = open.index.schema();
+        let query = open.query(request, &schema).map_err(SearchError::Query)?;
+        open.run(&*query, request, &schema).map_err(|error| trouble(error.into()))
+    }
+
+    /// What readers see now, as it is now.
+    fn current(&self) -> Result<Arc<Opened>, Failure> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        following(&self.folder, |generation| {
+            if open.generation == generation {
+                open.read_anew()?;
+                return Ok(Some(()));
+            }
+            let next = Opened::at(&self.folder, generation)?;
+            Ok(next.map(|next| *open = Arc::new(next)))
+        })?
+        .ok_or_else(|| {
+            let error = PortError::new(OPERATION, FailureClass::Halted, Code::INDEX_CORRUPT);
+            error.detail(format!(
+                "{} has lost the generation that readers see",
+                self.folder.display()
+            ))
+        })?;
+        Ok(Arc::clone(&open))
+    }
+}
+
+/// What a look at the generation that readers see finds. One that was swapped out and removed
+/// meanwhile has nothing to find or is half there: then the next one is looked at.
+fn following<T>(
+    folder: &Path,
+    mut look: impl FnMut(Generation) -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let mut seen = served(folder)?;
+    for _ in 0..SWAPS_MAX {
+        let found = look(seen.generation);
+        if matches!(found, Ok(Some(_))) {
+            return found;
+        }
+        let now = served(folder)?;
+        if now == seen {
+            return found;
+        }
+        seen = now;
+    }
+    look(seen.generation)
+}
+
+impl Opened {
+    fn at(folder: &Path, generation: Generation) -> Result<Option<Self>, Failure> {
+        let Some((directory, index)) = raw(&folder_of(folder, generation))? else {
+            return Ok(None);
+        };
+        if index.schema().get_field(KEY).is_err() {
+            let error = PortError::new(OPERATION, FailureClass::Halted, Code::INDEX_MISMATCH);
+            return Err(error.detail("the index was made by another program").into());
+        }
+        let read = Mutex::new(directory.meta());
+        let reader = reader(&index)?;
+        Ok(Some(Self { generation, directory, index, reader, read }))
     }
 
     fn read_anew(&self) -> Result<(), Failure> {
-        let mut read = self.read.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         // Before: should it change meanwhile, the next search sees it.
         let meta = self.directory.meta();
         if *read != meta {

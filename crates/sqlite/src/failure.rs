@@ -37,7 +37,8 @@ impl From<PortError> for Failure {
 }
 
 impl Role {
-    fn unavailable(self) -> Code {
+    /// The code of a file that cannot be reached.
+    pub fn unavailable(self) -> Code {
         match self {
             Self::Ledger => Code::LEDGER_UNAVAILABLE,
             Self::Source => Code::SOURCE_UNAVAILABLE,

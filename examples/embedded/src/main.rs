@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let wanted = Wanted { token: Some(Moment::at(Version::new(token))), age_max: None };
     let covered = loop {
         let known = Known::read(&ledger, &notes.name).await?;
-        match judge(&known, &wanted, Freshness::AsOfCertificate) {
+        match judge(&known, &wanted, &Freshness::AsOfCertificate) {
             (covered, _) if covered.complete => break covered,
             _ => tokio::time::sleep(Duration::from_millis(10)).await,
         }

@@ -306,10 +306,10 @@ impl LedgerState {
 
 fn removed(operation: &'static str, pipeline: &PipelineName) -> PortError {
     PortError::new(operation, FailureClass::Terminal, Code::PIPELINE_REMOVED)
-        .detail(pipeline.to_string())
+        .detail(format!("{pipeline} is being removed, or was removed"))
 }
 
 pub(super) fn unknown(operation: &'static str, pipeline: &PipelineName) -> PortError {
     PortError::new(operation, FailureClass::Terminal, Code::PIPELINE_UNKNOWN)
-        .detail(pipeline.to_string())
+        .detail(format!("the ledger does not know {pipeline}"))
 }

@@ -2,7 +2,19 @@
 //!
 //! Invariant: S3 (a fill under way is told with every page, so no moment is taken for complete).
 
-use super::*;
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use truekeep_core::code::Code;
+use truekeep_core::failure::PortError;
+use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
+use truekeep_core::ports::{
+    AuditPage, Capture, CaptureReport, CaptureState, FillProgress, Numbered,
+};
+use truekeep_core::{Key, Stamp, Version};
+
+use super::feed::{FeedState, Fill};
+use super::{MemorySource, Row, State, after, cloned, missing};
 
 impl FeedState {
     /// Fills one page; returns whether the fill is complete.
@@ -44,7 +56,15 @@ impl State {
         let Some(feed) = &self.feed else {
             let state = CaptureState::Broken(Code::CAPTURE_MISSING);
             let differences = vec!["changes are not recorded".to_owned()];
-            return CaptureReport { state, differences, feed_rows: 0, tombstones: 0 };
+            let (newest, consumers) = (Version::default(), 0);
+            return CaptureReport {
+                state,
+                differences,
+                feed_rows: 0,
+                tombstones: 0,
+                newest,
+                consumers,
+            };
         };
         let tombstones = feed.rows.values().filter(|(_, deleted)| *deleted).count();
         CaptureReport {
@@ -56,6 +76,8 @@ impl State {
             },
             feed_rows: feed.rows.len() as u64,
             tombstones: tombstones as u64,
+            newest: Version::new(feed.newest),
+            consumers: feed.consumers.len() as u64,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use truekeep_conformance::source::SourceUnderTest;
+use truekeep_core::ports::{Capture, Feed, Records};
 
 use super::*;
 

@@ -101,7 +101,7 @@ pub(super) fn alive(operation: &'static str, record: &PipelineRecord) -> Result<
 
 fn removed(operation: &'static str, pipeline: &PipelineName) -> Failure {
     PortError::new(operation, FailureClass::Terminal, Code::PIPELINE_REMOVED)
-        .detail(pipeline.to_string())
+        .detail(format!("{pipeline} is being removed, or was removed"))
         .into()
 }
 
@@ -130,7 +130,7 @@ pub(super) fn demand(
 /// The ledger does not know the pipeline.
 pub(super) fn unknown(operation: &'static str, pipeline: &PipelineName) -> Failure {
     PortError::new(operation, FailureClass::Terminal, Code::PIPELINE_UNKNOWN)
-        .detail(pipeline.to_string())
+        .detail(format!("the ledger does not know {pipeline}"))
         .into()
 }
 

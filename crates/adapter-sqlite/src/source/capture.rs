@@ -31,7 +31,7 @@ use super::{audit, fill};
 /// Numbers stand in a table of their own that is only appended to, as an index on them would cost
 /// each change a second page at the number's old place. What is outdated there is passed over by
 /// readers and swept by pruning.
-fn tables(names: &FeedNames) -> Vec<String> {
+pub(super) fn tables(names: &FeedNames) -> Vec<String> {
     let (feed, counter, mark) =
         (quote(&names.feed()), quote(&names.counter()), quote(&names.mark()));
     let index = |kind: &str| quote(&names.trigger(kind));
@@ -41,7 +41,8 @@ fn tables(names: &FeedNames) -> Vec<String> {
              version INTEGER NOT NULL, deleted INTEGER NOT NULL) WITHOUT ROWID"
         ),
         format!(
-            "CREATE TABLE IF NOT EXISTS {} (version INTEGER PRIMARY KEY, key TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS {} \
+             (version INTEGER PRIMARY KEY, stamp BLOB NOT NULL, key TEXT NOT NULL)",
             quote(&names.order())
         ),
         format!(
@@ -145,7 +146,15 @@ fn report(connection: &Connection, relation: &Resolved) -> Result<CaptureReport,
     let mut differences = relation.present.differences.clone();
     let Some(meta) = Meta::load(connection, relation)? else {
         let state = CaptureState::Broken(Code::CAPTURE_MISSING);
-        return Ok(CaptureReport { state, differences, feed_rows: 0, tombstones: 0 });
+        let (newest, consumers) = (Version::default(), 0);
+        return Ok(CaptureReport {
+            state,
+            differences,
+            feed_rows: 0,
+            tombstones: 0,
+            newest,
+            consumers,
+        });
     };
     let state = meta.judge(relation).state;
     if matches!(state, CaptureState::Broken(_)) && differences.is_empty() {
@@ -157,11 +166,16 @@ fn report(connection: &Connection, relation: &Resolved) -> Result<CaptureReport,
     let mut counts = connection.prepare_cached(&relation.statements.counts)?;
     let (rows, tombstones): (i64, f64) =
         counts.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut newest = connection.prepare_cached(&relation.statements.head)?;
+    let mut consumers = connection.prepare_cached(include_str!("sql/consumer/count.sql"))?;
+    let stem = relation.names.stem();
     Ok(CaptureReport {
         state,
         differences,
         feed_rows: super::meta::number(rows),
         tombstones: tombstones as u64,
+        newest: version(newest.query_row([], |row| row.get(0))?),
+        consumers: consumers.query_row([stem], |row| row.get(0)).map(super::meta::number)?,
     })
 }
 

@@ -5,13 +5,9 @@
 //! one snapshot of rows and schema alike, so a page, its signature and its view agree even beside
 //! a rebuild of the table (X48).
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_core::ports::{Change, ChangePage, Consumer, Feed, Pulsed, Registration, SourceView};
 use truekeep_core::{Key, Moment, Place};
 use truekeep_sqlite::Failure;
@@ -19,17 +15,14 @@ use truekeep_sqlite::Failure;
 use super::SqliteSource;
 use super::key::{Stored, bytes, key, stored};
 use super::meta::{Meta, number, passed, signed, version};
-use super::records::has_row;
+use super::names::to_hex;
 use super::resolve::Resolved;
-use super::triggers::{LIVE, TOMBSTONE};
+use super::triggers::TOMBSTONE;
 
 const READ: &str = "read the feed";
 
 /// How many numbers are looked at for each row that is wanted: outdated ones stand between.
 const SCANNED_PER_ROW: usize = 8;
-
-/// How many numbers a sweep looks at: some milliseconds of the write lock.
-const SWEPT_AT_ONCE: i64 = 4_000;
 
 /// A page, and what it calls for.
 struct Read {
@@ -55,7 +48,7 @@ fn read(
     let mut statement = connection.prepare_cached(&relation.statements.changes)?;
     let scan = limit.saturating_mul(SCANNED_PER_ROW);
     let mut rows = statement.query(params![passed(&after.passed), scan as i64 + 1])?;
-    let (mut scanned, mut next, mut end) = (0, after.clone(), true);
+    let (mut scanned, mut last, mut stamp, mut end) = (0, None, Vec::new(), true);
     while let Some(row) = rows.next()? {
         if changes.len() == limit || scanned == scan {
             end = false;
@@ -63,7 +56,9 @@ fn read(
         }
         scanned += 1;
         let version = version(row.get(0)?);
-        next = Place::at(version);
+        last = Some(version);
+        stamp.clear();
+        stamp.extend_from_slice(bytes(row, 4)?);
         // Else the key has a greater number, or was pruned.
         if row.get(3)? {
             changes.push(Change {
@@ -74,6 +69,10 @@ fn read(
             });
         }
     }
+    let next = last.map_or_else(
+        || after.clone(),
+        |version| Place { passed: Moment::at(version), rest: to_hex(&stamp) },
+    );
     let page = ChangePage {
         next,
         moment: end.then(|| Moment::at(version(mark.map_or(newest, |mark| mark - 1)))),
@@ -186,6 +185,8 @@ impl Feed for SqliteSource {
         let (consumer, registration) = (consumer.clone(), registration.clone());
         self.write("register a consumer", move |connection, relation| {
             Meta::demand(connection, relation, "register a consumer")?;
+            let held = Meta::registration(connection, relation, &consumer)?;
+            let registration = Registration::after(held.as_ref(), &registration)?;
             connection.prepare_cached(include_str!("sql/consumer/register.sql"))?.execute(
                 params![
                     relation.names.stem(),
@@ -219,28 +220,7 @@ impl Feed for SqliteSource {
     }
 
     async fn prune(&self) -> Result<u64, PortError> {
-        let swept = Arc::clone(&self.shared.swept);
-        self.write("prune the feed", move |connection, relation| {
-            Meta::demand(connection, relation, "prune the feed")?;
-            settle_doubts(connection, relation)?;
-            let mut passed = connection.prepare_cached(include_str!("sql/consumer/passed.sql"))?;
-            let stem = relation.names.stem();
-            let passed: Option<i64> = passed.query_row([stem], |row| row.get(0))?;
-            let Some(passed) = passed else { return Ok(0) };
-            let mut prune = connection.prepare_cached(&relation.statements.prune)?;
-            let versions = prune
-                .query_map(params![passed, SOURCE_WRITE_ROWS_MAX], |row| row.get(0))?
-                .collect::<Result<Vec<i64>, _>>()?;
-            if let Some(floor) = versions.iter().max() {
-                let mut raise =
-                    connection.prepare_cached(include_str!("sql/capture/raise_floor.sql"))?;
-                raise.execute(params![stem, floor])?;
-            }
-            let from = swept.load(Ordering::Relaxed);
-            swept.store(sweep(connection, relation, from)?, Ordering::Relaxed);
-            Ok(versions.len() as u64)
-        })
-        .await
+        self.clear().await
     }
 
     async fn pulse(&self) -> Result<Pulsed, PortError> {
@@ -250,29 +230,4 @@ impl Feed for SqliteSource {
         })
         .await
     }
-}
-
-/// Removes outdated numbers among the next few after a place, and says where to go on: at the
-/// beginning, after the last.
-fn sweep(connection: &Connection, relation: &Resolved, from: i64) -> Result<i64, Failure> {
-    let mut span = connection.prepare_cached(&relation.statements.span)?;
-    let to: Option<i64> = span.query_row([from, SWEPT_AT_ONCE], |row| row.get(0))?;
-    let Some(to) = to else { return Ok(0) };
-    connection.prepare_cached(&relation.statements.sweep)?.execute([from, to])?;
-    Ok(to)
-}
-
-/// Asks the table about some rows that a REPLACE may have removed. No number is drawn: they have
-/// theirs, and were delivered by what the table said then.
-fn settle_doubts(connection: &Connection, relation: &Resolved) -> Result<(), Failure> {
-    let mut doubtful = connection.prepare_cached(&relation.statements.doubtful)?;
-    let keys = doubtful
-        .query_map([SOURCE_WRITE_ROWS_MAX], |row| Ok(bytes(row, 0)?.to_vec()))?
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut settle = connection.prepare_cached(&relation.statements.settle)?;
-    for key in keys {
-        let there = has_row(connection, relation, &key)?;
-        settle.execute(params![Stored(&key), if there { LIVE } else { TOMBSTONE }])?;
-    }
-    Ok(())
 }

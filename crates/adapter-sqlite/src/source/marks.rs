@@ -12,6 +12,7 @@
 mod finding;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::Connection;
 use truekeep_core::failure::PortError;
@@ -78,14 +79,16 @@ impl SqliteSource {
                 step(connection, relation, expansion)
             };
             let Some(found) = self.glance("look for marked rows", look).await? else { break };
-            *under_way = if found.keys.is_empty() && !found.expansion.is_done() {
-                Some(found.expansion)
-            } else {
-                self.write("expand marks", |connection, relation| {
-                    number(connection, relation, found)
-                })
-                .await?
-            };
+            if found.keys.is_empty() && !found.expansion.is_done() {
+                *under_way = Some(found.expansion);
+                continue;
+            }
+            let began = Instant::now();
+            let numbered =
+                |connection: &Connection, relation: &Resolved| number(connection, relation, found);
+            *under_way = self.write("expand marks", numbered).await?;
+            // A writer that waits for the lock tries only now and then.
+            tokio::time::sleep(began.elapsed()).await;
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ use truekeep_core::ports::{CaptureState, Consumer, Registration, SourceView};
 use truekeep_core::{Incarnation, Moment, Place, RegistrationCounter, Version};
 use truekeep_sqlite::Failure;
 
+use super::key::bytes;
+use super::names::to_hex;
 use super::resolve::Resolved;
 use super::signature::Held;
 
@@ -62,7 +64,8 @@ impl Meta {
     pub fn load(connection: &Connection, relation: &Resolved) -> Result<Option<Self>, Failure> {
         let whole = |table: &str| relation.present.has(table);
         let names = &relation.names;
-        if !whole("truekeep_capture") || !whole(&names.feed()) || !whole(&names.counter()) {
+        let parts = [names.feed(), names.order(), names.counter()];
+        if !whole("truekeep_capture") || !parts.iter().all(|table| whole(table)) {
             return Ok(None);
         }
         let mut load = connection.prepare_cached(include_str!("sql/capture/load.sql"))?;
@@ -128,6 +131,24 @@ impl Meta {
         }
     }
 
+    /// What a consumer last acknowledged.
+    pub fn registration(
+        connection: &Connection,
+        relation: &Resolved,
+        consumer: &Consumer,
+    ) -> Result<Option<Registration>, Failure> {
+        let mut load = connection.prepare_cached(include_str!("sql/consumer/load.sql"))?;
+        let identity =
+            params![relation.names.stem(), consumer.ledger.as_str(), consumer.pipeline.as_str()];
+        let registration = load.query_row(identity, |row| {
+            Ok(Registration {
+                counter: RegistrationCounter::new(number(row.get(0)?)),
+                passed: Moment::at(version(row.get(1)?)),
+            })
+        });
+        Ok(registration.optional()?)
+    }
+
     /// What a page says about the source.
     pub fn view(
         &self,
@@ -137,17 +158,7 @@ impl Meta {
         at: &Place,
         newest: i64,
     ) -> Result<SourceView, Failure> {
-        let mut load = connection.prepare_cached(include_str!("sql/consumer/load.sql"))?;
-        let identity =
-            params![relation.names.stem(), consumer.ledger.as_str(), consumer.pipeline.as_str()];
-        let registration = load
-            .query_row(identity, |row| {
-                Ok(Registration {
-                    counter: RegistrationCounter::new(number(row.get(0)?)),
-                    passed: Moment::at(version(row.get(1)?)),
-                })
-            })
-            .optional()?;
+        let registration = Self::registration(connection, relation, consumer)?;
         let newest = Moment::at(version(newest));
         Ok(SourceView {
             incarnation: Incarnation::parse(&self.incarnation).map_err(|error| {
@@ -155,7 +166,7 @@ impl Meta {
                     .detail("truekeep_capture holds no incarnation")
                     .caused_by(error)
             })?,
-            continues: newest.includes(&at.passed),
+            continues: continues(connection, relation, at, &newest, registration.as_ref())?,
             newest,
             pruned: Moment::at(version(self.pruned)),
             registration,
@@ -190,6 +201,38 @@ impl Meta {
         begin.execute(params![relation.names.stem(), relation.present.stored(), total])?;
         Ok(())
     }
+}
+
+/// How many numbers from what a consumer acknowledged on keep their stamps, whether they are outdated
+/// or not: its cursor is one of them, and the numbers of some seconds fit.
+pub(super) const STAMPS_KEPT: i64 = 1_000_000;
+
+/// Whether a place is one that this feed gave. The same number with another stamp was given after
+/// the feed had gone back; so was a number that has no stamp although it would have been kept.
+fn continues(
+    connection: &Connection,
+    relation: &Resolved,
+    at: &Place,
+    newest: &Moment,
+    registration: Option<&Registration>,
+) -> Result<bool, Failure> {
+    if !newest.includes(&at.passed) {
+        return Ok(false);
+    }
+    if at.rest.is_empty() {
+        return Ok(true);
+    }
+    let number = passed(&at.passed);
+    let mut stamp = connection.prepare_cached(&relation.statements.stamp)?;
+    let mut rows = stamp.query([number])?;
+    if let Some(row) = rows.next()? {
+        return Ok(to_hex(bytes(row, 0)?) == at.rest);
+    }
+    let kept = |registration: &Registration| {
+        let acknowledged = passed(&registration.passed);
+        (acknowledged..=acknowledged.saturating_add(STAMPS_KEPT)).contains(&number)
+    };
+    Ok(!registration.is_some_and(kept))
 }
 
 /// SQLite's integers are signed; ours that are stored there never are.

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -25,6 +24,7 @@ mod marks;
 mod meta;
 mod names;
 mod projection;
+mod prune;
 mod records;
 mod resolve;
 mod signature;
@@ -41,6 +41,7 @@ pub use spec::{Column, Projection, RelationSpec, Watch};
 use durable::{Durable, Identity, identity};
 use marks::Expansion;
 use names::FeedNames;
+use prune::Sweep;
 use resolve::{Kept, Resolved, resolved};
 
 /// The reader's page cache: the inner pages of a large table and its feed stay in it, so that a
@@ -61,8 +62,8 @@ struct Shared {
     connections: Mutex<Arc<Connections>>,
     /// What was last seen of the schema.
     seen: std::sync::Mutex<Arc<Resolved>>,
-    /// How far outdated numbers were looked for; begins again with each process.
-    swept: Arc<AtomicI64>,
+    /// How far outdated numbers were looked for.
+    sweep: std::sync::Mutex<Sweep>,
     /// Marks whose rows are being numbered.
     expansion: Mutex<Option<Expansion>>,
 }
@@ -137,7 +138,7 @@ impl SqliteSource {
                 busy,
                 connections: Mutex::new(connections),
                 seen: std::sync::Mutex::new(Arc::new(seen)),
-                swept: Arc::default(),
+                sweep: std::sync::Mutex::default(),
                 expansion: Mutex::default(),
             }),
         })

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use truekeep_core::Signature;
 use truekeep_sqlite::Failure;
 
+use super::capture::tables;
 use super::names::{FeedNames, digest, quote};
 use super::tokens::generated;
 use super::triggers::Trigger;
@@ -88,7 +89,9 @@ impl Present {
             let (name, table, sql): (String, String, String) =
                 (row.get(2)?, row.get(3)?, row.get(4)?);
             if kind == "table" {
-                found.tables.push(name);
+                if is_as_made(names, &name, &sql) {
+                    found.tables.push(name);
+                }
             } else if names.kind(&name).is_some() {
                 sealed |= kind == "view";
                 places.push(place.to_string());
@@ -122,7 +125,7 @@ impl Present {
 
     fn compare(&self, names: &FeedNames, wanted: &[Trigger], sealed: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for table in [names.feed(), names.counter(), names.mark()] {
+        for table in [names.feed(), names.order(), names.counter(), names.mark()] {
             if !self.has(&table) {
                 lines.push(format!("table {} is missing", quote(&table)));
             }
@@ -258,6 +261,13 @@ impl Present {
             Held::Moved
         }
     }
+}
+
+/// Whether a table has the text that we make it with. One of an earlier form is as good as none.
+fn is_as_made(names: &FeedNames, name: &str, sql: &str) -> bool {
+    let ours = [names.feed(), names.order(), names.counter(), names.mark()];
+    let made = |statement: String| statement.replacen("IF NOT EXISTS ", "", 1) == sql;
+    !ours.iter().any(|table| table == name) || tables(names).into_iter().any(made)
 }
 
 /// Whether a trigger is a feed's: those raise nothing.

@@ -6,7 +6,7 @@ use super::names::{FeedNames, quote};
 use super::projection::{Selection, Source};
 use super::spec::RelationSpec;
 use super::table::Table;
-use super::triggers::{DOUBTFUL, LIVE, TOMBSTONE};
+use super::triggers::{DOUBTFUL, LIVE, STAMP, TOMBSTONE};
 
 /// A listing: from its beginning, with the limit as its last parameter, and after a place that is
 /// bound before the limit.
@@ -45,16 +45,64 @@ pub(super) struct Statements {
     pub record: String,
     /// Appends a number.
     pub append: String,
+    /// The stamp of a number.
+    pub stamp: String,
+    /// What removes what nobody needs.
+    pub pruning: Pruning,
+}
+
+/// The statements that remove what nobody needs from a feed.
+#[derive(Debug)]
+pub(super) struct Pruning {
     /// The last of some numbers after one.
     pub span: String,
-    /// Removes outdated numbers after one, up to one.
+    /// Whether a number after one, up to one, is outdated and not kept.
+    pub outdated: String,
+    /// Removes those.
     pub sweep: String,
+    /// Whether there is a tombstone up to a version.
+    pub passed: String,
     /// Says whether a doubtful row is there.
     pub settle: String,
     /// Doubtful rows.
     pub doubtful: String,
     /// Removes some tombstones up to a version and returns their versions.
     pub prune: String,
+}
+
+impl Pruning {
+    fn of(names: &FeedNames) -> Self {
+        let (feed, order) = (quote(&names.feed()), quote(&names.order()));
+        // A consumer's cursor is known again by the stamp of its number.
+        let outdated = format!(
+            "NOT EXISTS
+             (SELECT 1 FROM {feed} AS f WHERE f.key = {order}.key AND f.version = {order}.version)
+             AND NOT EXISTS (SELECT 1 FROM truekeep_consumer AS c
+             WHERE c.feed = ?3 AND version BETWEEN c.cursor AND c.cursor + ?4)"
+        );
+        let passed = format!("deleted > {LIVE} AND deleted = {TOMBSTONE} AND version <= ?1");
+        Self {
+            span: format!(
+                "SELECT max(version) FROM (SELECT version FROM {order}
+                 WHERE version > ?1 ORDER BY version LIMIT ?2)"
+            ),
+            outdated: format!(
+                "SELECT 1 FROM {order} WHERE version > ?1 AND version <= ?2 AND {outdated}"
+            ),
+            sweep: format!(
+                "DELETE FROM {order} WHERE version > ?1 AND version <= ?2 AND {outdated}"
+            ),
+            settle: format!("UPDATE {feed} SET deleted = ?2 WHERE key = ?1"),
+            doubtful: format!(
+                "SELECT key FROM {feed} WHERE deleted > {LIVE} AND deleted = {DOUBTFUL} LIMIT ?1"
+            ),
+            passed: format!("SELECT 1 FROM {feed} WHERE {passed}"),
+            prune: format!(
+                "DELETE FROM {feed} WHERE key IN (SELECT key FROM {feed} WHERE {passed}
+                 ORDER BY version LIMIT ?2) RETURNING version"
+            ),
+        }
+    }
 }
 
 impl Statements {
@@ -85,7 +133,7 @@ impl Statements {
         Self {
             head: format!("SELECT newest, (SELECT min(number) FROM {mark}) FROM {counter}"),
             changes: format!(
-                "SELECT o.version, f.deleted, o.key, f.version IS o.version
+                "SELECT o.version, f.deleted, o.key, f.version IS o.version, o.stamp
                  FROM {order} AS o LEFT JOIN {feed} AS f ON f.key = o.key
                  WHERE o.version > ?1 ORDER BY o.version LIMIT ?2"
             ),
@@ -105,24 +153,9 @@ impl Statements {
                 "INSERT INTO {feed} (key, version, deleted) VALUES (?1, ?2, ?3)
                  ON CONFLICT (key) DO UPDATE SET version = excluded.version, deleted = excluded.deleted"
             ),
-            append: format!("INSERT INTO {order} (version, key) VALUES (?2, ?1)"),
-            span: format!(
-                "SELECT max(version) FROM (SELECT version FROM {order}
-                 WHERE version > ?1 ORDER BY version LIMIT ?2)"
-            ),
-            sweep: format!(
-                "DELETE FROM {order} WHERE version > ?1 AND version <= ?2 AND NOT EXISTS
-                 (SELECT 1 FROM {feed} AS f WHERE f.key = {order}.key AND f.version = {order}.version)"
-            ),
-            settle: format!("UPDATE {feed} SET deleted = ?2 WHERE key = ?1"),
-            doubtful: format!(
-                "SELECT key FROM {feed} WHERE deleted > {LIVE} AND deleted = {DOUBTFUL} LIMIT ?1"
-            ),
-            prune: format!(
-                "DELETE FROM {feed} WHERE key IN (SELECT key FROM {feed}
-                 WHERE deleted > {LIVE} AND deleted = {TOMBSTONE} AND version <= ?1
-                 ORDER BY version LIMIT ?2) RETURNING version"
-            ),
+            append: format!("INSERT INTO {order} (version, stamp, key) VALUES (?2, {STAMP}, ?1)"),
+            stamp: format!("SELECT stamp FROM {order} WHERE version = ?1"),
+            pruning: Pruning::of(names),
         }
     }
 }

@@ -67,6 +67,10 @@ impl Related<'_> {
     }
 }
 
+/// What tells a number from the same number in another future, as SQL: nobody writes it twice.
+/// Applications put functions of their own in the place of `random`, hardly ever of this one.
+pub(super) const STAMP: &str = "randomblob(8)";
+
 /// The columns that hold a mark's values.
 pub(super) const MARK_COLUMNS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
@@ -89,7 +93,7 @@ impl Relation<'_> {
 
     /// The number that was drawn, behind all others. It is fresh, so there is no conflict.
     fn append(&self, source: &str) -> String {
-        format!("INSERT INTO {} (version, key) {source};", quote(&self.names.order()))
+        format!("INSERT INTO {} (version, stamp, key) {source};", quote(&self.names.order()))
     }
 
     fn trigger(&self, kind: &str, table: &Table, when: &str, body: &[String]) -> Trigger {
@@ -107,7 +111,7 @@ impl Relation<'_> {
             self.drawn(),
             self.key.same(&format!("{table}."), row),
         );
-        let append = format!("VALUES ({}, {})", self.drawn(), self.key.text(row));
+        let append = format!("VALUES ({}, {STAMP}, {})", self.drawn(), self.key.text(row));
         vec![self.draw(), self.upsert(&values), self.append(&append)]
     }
 
@@ -148,7 +152,7 @@ impl Relation<'_> {
                     conflict.rows
                 );
                 let append = format!(
-                    "SELECT {}, {} FROM {own} WHERE {}",
+                    "SELECT {}, {STAMP}, {} FROM {own} WHERE {}",
                     self.drawn(),
                     self.key.text(&row),
                     conflict.rows

@@ -178,7 +178,7 @@ async fn what_a_replace_removed_is_pruned_in_the_end() {
         ),
     };
     source.register(&consumer(), &registration).await.expect("registered");
-    assert_eq!(source.prune().await.expect("pruned"), 1);
+    while source.prune().await.expect("pruned") > 0 {}
     assert_eq!(source.changed(0).await, ["2", "3"]);
     assert_eq!(source.listed().await, ["2", "3"]);
 }

@@ -7,7 +7,7 @@ use truekeep_adapter_sqlite::{RelationSpec, SqliteSource, introspect};
 use truekeep_core::Place;
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
-use truekeep_core::ports::{Feed, Loaded, Records};
+use truekeep_core::ports::{Capture, Feed, Loaded, Records};
 
 use crate::fixture::{App, Asked, BUSY, consumer, key};
 
@@ -43,11 +43,11 @@ async fn a_lock_that_lasts_is_retried() {
     let source =
         SqliteSource::open(app.path(), RelationSpec::of("t"), short).await.expect("opened");
     app.run("BEGIN IMMEDIATE; UPDATE t SET v = 'b'");
-    let error = source.prune().await.expect_err("locked");
+    let error = source.number(&[]).await.expect_err("locked");
     assert_eq!((error.class, error.code), (FailureClass::Retry, Code::SOURCE_LOCKED));
     assert_eq!(source.changed(0).await, ["1"]);
     app.run("COMMIT");
-    source.prune().await.expect("pruned");
+    source.number(&[]).await.expect("numbered");
 }
 
 /// A file that may not be written can be opened, and says what is wrong when it is to be written.

@@ -6,6 +6,7 @@ mod conformance;
 mod files;
 mod fixture;
 mod keys;
+mod lineage;
 mod marks;
 mod random;
 mod replaced;

@@ -3,22 +3,21 @@
 use serde::Serialize;
 use serde_json::Value;
 use truekeep::Trouble;
-use truekeep::announce::{Standing, announce};
+use truekeep::announce::{Remains, Standing, announce};
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
 use truekeep::entropy::RandomEntropy;
 use truekeep::rules::RulesDifference;
 use truekeep::status::LedgerPorts;
-use truekeep::wiring::{Purpose, open_source};
+use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
+use truekeep_core::RulesNumber;
+use truekeep_core::code::Code;
+use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::ports::PipelineState;
 
 use crate::args::Apply;
 use crate::output::plain;
 use crate::session::Session;
-
-#[derive(Serialize)]
-struct Applied {
-    pipelines: Vec<PipelineApplied>,
-}
 
 #[derive(Serialize)]
 struct PipelineApplied {
@@ -36,12 +35,12 @@ struct PipelineApplied {
 pub async fn apply(session: &Session, wanted: &Apply) -> Result<Exit, Trouble> {
     let purpose = if wanted.dry_run { Purpose::Read } else { Purpose::Work };
     let ledger = session.ledger(purpose).await?;
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(&wanted.selection)? {
-        pipelines.push(pipeline_applied(session, &ledger, pipeline, wanted).await?);
-    }
-    session.out.show(&Applied { pipelines }, words);
-    Ok(Exit::Done)
+    let applied = async |pipeline: &PipelineConfig| {
+        pipeline_applied(session, &ledger, pipeline, wanted).await
+    };
+    let answers = session.each(&wanted.selection, applied).await?;
+    session.out.show(&answers, |applied| applied.pipelines.iter().map(words).collect());
+    Ok(answers.end(session, Exit::Done))
 }
 
 async fn pipeline_applied(
@@ -53,13 +52,24 @@ async fn pipeline_applied(
     let source = open_source(&session.config, pipeline).await?;
     let capture = source.capture.verify().await?;
     let record = ledger.ledger.pipeline(&pipeline.name).await?;
+    if let Some(PipelineState::Removing(_)) = record.as_ref().map(|record| record.state) {
+        let class = FailureClass::Terminal;
+        let error = PortError::new("announce rules", class, Code::PIPELINE_REMOVED);
+        return Err(error.detail(format!("{} is being removed", pipeline.name)).into());
+    }
     let standing = Standing::of(&source.rules, record.as_ref());
     let due = wanted.again || !matches!(standing, Standing::InForce { .. });
     let mut announced = None;
     if due && !wanted.dry_run {
         let (ledger, rules) = (ledger.ledger.as_ref(), &source.rules);
         let (name, record) = (&pipeline.name, record.as_ref());
-        let made = announce(ledger, &RandomEntropy, name, rules, record, true).await?;
+        let sink = sink_as_it_is(&session.config, pipeline, &source).await;
+        let remains = match &sink {
+            Ok(sink) => Remains::of(sink.as_ref(), true).await,
+            // What it holds is looked at again before it is written.
+            Err(_) => Remains { rules: RulesNumber::default(), anew: true },
+        };
+        let made = announce(ledger, &RandomEntropy, name, rules, record, remains).await?;
         announced = Some(made.rules.number.get());
     }
     let live = capture.feed_rows.saturating_sub(capture.tombstones);
@@ -72,11 +82,7 @@ async fn pipeline_applied(
     })
 }
 
-fn words(applied: &Applied) -> String {
-    applied.pipelines.iter().map(pipeline_words).collect()
-}
-
-fn pipeline_words(applied: &PipelineApplied) -> String {
+fn words(applied: &PipelineApplied) -> String {
     let name = &applied.pipeline;
     let mut text = match &applied.standing {
         Standing::New => format!("{name}: new\n"),

@@ -28,7 +28,7 @@ pub async fn cancel(session: &Session, wanted: &Cancel) -> Result<Exit, Trouble>
         );
         return Err(Trouble::Usage(message, hint));
     }
-    let ledger = session.ledger(Purpose::Work).await?;
+    let ledger = session.ledger(Purpose::Read).await?;
     let by = operator::by(wanted.reason.reason.as_deref());
     let cancelled = match operator::cancel(&ledger, name, &by).await? {
         CancelAnswer::Ended(standing) => Cancelled { changed: true, standing },

@@ -9,6 +9,7 @@ use truekeep::wiring::{SourcePorts, open_source};
 use truekeep_core::code::Code;
 use truekeep_core::ports::{CaptureReport, CaptureState};
 
+use crate::answers::Answers;
 use crate::args::{Capture, Selection};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -16,7 +17,8 @@ use crate::session::Session;
 #[derive(Serialize)]
 struct Captures {
     trusted: bool,
-    pipelines: Vec<PipelineCapture>,
+    #[serde(flatten)]
+    answers: Answers<PipelineCapture>,
 }
 
 #[derive(Serialize)]
@@ -41,14 +43,13 @@ pub async fn capture(session: &Session, wanted: &Capture) -> Result<Exit, Troubl
 }
 
 async fn install(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(selection)? {
+    let installed = async |pipeline: &PipelineConfig| {
         let source = open_source(&session.config, pipeline).await?;
         source.capture.install().await?;
         fill(session, pipeline, &source).await?;
-        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
-    }
-    answer(session, pipelines)
+        Ok(PipelineCapture::of(pipeline, source.capture.verify().await?))
+    };
+    Ok(answer(session, session.each(selection, installed).await?))
 }
 
 /// Records the rows that were there before, page by page, resuming where it was stopped.
@@ -69,12 +70,11 @@ async fn fill(
 }
 
 async fn verify(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(selection)? {
+    let verified = async |pipeline: &PipelineConfig| {
         let source = open_source(&session.config, pipeline).await?;
-        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
-    }
-    answer(session, pipelines)
+        Ok(PipelineCapture::of(pipeline, source.capture.verify().await?))
+    };
+    Ok(answer(session, session.each(selection, verified).await?))
 }
 
 async fn remove(session: &Session, selection: &Selection) -> Result<Exit, Trouble> {
@@ -93,27 +93,27 @@ async fn remove(session: &Session, selection: &Selection) -> Result<Exit, Troubl
         let hint = format!("name it as well with `--pipeline {}`, or remove it first", other.name);
         return Err(Trouble::Guard(message, hint));
     }
-    let mut pipelines = Vec::new();
-    for pipeline in selected {
+    let removed = async |pipeline: &PipelineConfig| {
         let source = open_source(&session.config, pipeline).await?;
         source.capture.remove().await?;
-        pipelines.push(PipelineCapture::of(pipeline, source.capture.verify().await?));
-    }
-    session.out.show(&Captures { trusted: false, pipelines }, |captures| {
+        Ok(PipelineCapture::of(pipeline, source.capture.verify().await?))
+    };
+    let answers = session.each(selection, removed).await?;
+    let captures = Captures { trusted: false, answers };
+    session.out.show(&captures, |captures| {
         let line = |capture: &PipelineCapture| {
             format!("{}: capture of {} removed\n", capture.pipeline, capture.table)
         };
-        captures.pipelines.iter().map(line).collect()
+        captures.answers.pipelines.iter().map(line).collect()
     });
-    Ok(Exit::Done)
+    Ok(captures.answers.end(session, Exit::Done))
 }
 
-fn answer(session: &Session, pipelines: Vec<PipelineCapture>) -> Result<Exit, Trouble> {
-    let trusted = pipelines.iter().all(|capture| capture.state == TRUSTED);
-    session.out.show(&Captures { trusted, pipelines }, |captures| {
-        captures.pipelines.iter().map(words).collect()
-    });
-    Ok(if trusted { Exit::Done } else { Exit::Incomplete })
+fn answer(session: &Session, answers: Answers<PipelineCapture>) -> Exit {
+    let found = answers.pipelines.iter().all(|capture| capture.state == TRUSTED);
+    let captures = Captures { trusted: found && answers.all_answered(), answers };
+    session.out.show(&captures, |captures| captures.answers.pipelines.iter().map(words).collect());
+    captures.answers.end(session, if found { Exit::Done } else { Exit::Incomplete })
 }
 
 const TRUSTED: &str = "trusted";

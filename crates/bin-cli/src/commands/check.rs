@@ -4,6 +4,7 @@ use serde::Serialize;
 use truekeep::announce::Standing;
 use truekeep::codes::Exit;
 use truekeep::config::{LedgerConfig, PipelineConfig, PlacedProblem};
+use truekeep::doctor::unwritable;
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::trouble::Trouble;
 use truekeep::wiring::{Purpose, SinkCheck, SourcePorts, check_sink, open_source};
@@ -26,7 +27,10 @@ pub async fn check(session: &Session, wanted: &Check) -> Result<Exit, Trouble> {
     if let Some(key) = &wanted.key {
         return document::document(session, &wanted.selection, key).await;
     }
-    let findings = examined(session, &wanted.selection).await?;
+    let pipelines = session.selected(&wanted.selection)?;
+    let unwritable = unwritable(&session.config, &pipelines).await.into_iter();
+    let mut findings: Vec<_> = unwritable.map(|sign| Finding::of(session, sign)).collect();
+    findings.extend(examined(session, &wanted.selection).await?);
     let exit = exit(&findings);
     let warnings = session.config.warnings();
     session.out.note(&session.config.render_warnings(session.out.colour()));
@@ -46,7 +50,7 @@ pub async fn examined(session: &Session, selection: &Selection) -> Result<Vec<Fi
     let ledger = match session.ledger(Purpose::Read).await {
         Ok(ledger) => {
             let there = match &session.config.ledger {
-                LedgerConfig::Sqlite(location) if location.path().exists() => "can be used",
+                LedgerConfig::Sqlite(location) if location.path().exists() => "can be read",
                 LedgerConfig::Sqlite(_) => "is made by the first start",
                 LedgerConfig::Memory => "is in memory",
             };
@@ -83,6 +87,7 @@ async fn pipeline_checked(
     findings.push(capture(session, name, &source).await);
     if let Some(ledger) = ledger {
         findings.push(match Known::read(ledger, &pipeline.name).await {
+            Ok(known) if known.closed() == Some(Code::PIPELINE_REMOVED) => removed(name, &known),
             Ok(known) => rules(name, &Standing::of(&source.rules, known.record.as_ref())),
             Err(error) => Finding::failed(session, name, "rules", &error),
         });
@@ -115,6 +120,14 @@ async fn capture(session: &Session, name: Option<&str>, source: &SourcePorts) ->
         some => some.join("; "),
     };
     Finding::wrong(name, "capture", text, &code, Exit::Incomplete)
+}
+
+fn removed(name: Option<&str>, known: &Known) -> Finding {
+    let text = match known.record {
+        Some(_) => "are no longer in force: the pipeline is being removed",
+        None => "are not announced by a start: a pipeline of this name was removed",
+    };
+    Finding::wrong(name, "rules", text.to_owned(), &Code::PIPELINE_REMOVED, Exit::Config)
 }
 
 fn rules(name: Option<&str>, standing: &Standing) -> Finding {

@@ -43,7 +43,7 @@ async fn answer(
             Err(error) => unreachable = Some(error.chain()),
         }
     }
-    let (mut covered, state) = coverage::judge(&known, asked, freshness);
+    let (mut covered, state) = coverage::judge(&known, asked, &freshness);
     if let Some(error) = unreachable {
         covered.reason += &format!(", and the source cannot be asked: {error}");
         covered.reason = session.config.redact(&covered.reason);

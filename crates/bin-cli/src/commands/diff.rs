@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 use truekeep::Trouble;
+use truekeep::clock::SystemClock;
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
-use truekeep::diff::{Found, Kind, Named, compare};
+use truekeep::diff::{Found, Kind, Means, Named, compare};
+use truekeep::spill::FolderSpill;
 use truekeep::status::{Known, LedgerPorts};
 use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
 use truekeep_core::code::Code;
@@ -12,7 +14,8 @@ use truekeep_core::ports::CaptureState;
 use truekeep_core::{Rank, RulesNumber};
 use truekeep_engine::Sides;
 
-use crate::args::Diff;
+use crate::answers::Answers;
+use crate::args::{Diff, Selection};
 use crate::output::plain;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -21,7 +24,8 @@ use crate::session::Session;
 struct Differences {
     /// How many differences are drift.
     drift: u64,
-    pipelines: Vec<PipelineDiff>,
+    #[serde(flatten)]
+    answers: Answers<PipelineDiff>,
 }
 
 #[derive(Serialize)]
@@ -33,21 +37,57 @@ struct PipelineDiff {
     rules_changed: bool,
     /// Why changes may be missing from the feed itself: equal versions then say nothing.
     untrusted: Option<Code>,
+    /// Whether the guard would stop a reconcile, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guard_refuses: Option<bool>,
     #[serde(flatten)]
     found: Found,
 }
 
+/// Differences that are named for people unless they say how many.
+pub const NAMED: usize = 20;
+
 pub async fn diff(session: &Session, wanted: &Diff) -> Result<Exit, Trouble> {
-    let ledger = session.ledger(Purpose::Read).await?;
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(&wanted.selection)? {
-        pipelines.push(pipeline_diff(session, &ledger, pipeline, wanted.deep).await?);
-    }
-    let drift = pipelines.iter().map(|diff| diff.found.drift()).sum();
-    let differences = Differences { drift, pipelines };
+    let differences = compared(session, &wanted.selection, wanted.deep).await?;
     session.out.show(&differences, |differences| words(differences, wanted.limit));
-    let untrusted = differences.pipelines.iter().any(|diff| diff.untrusted.is_some());
-    Ok(if drift > 0 || untrusted { Exit::Drift } else { Exit::Done })
+    Ok(differences.answers.end(session, differences.exit()))
+}
+
+/// What a reconcile would repair.
+pub async fn preview(
+    session: &Session,
+    selection: &Selection,
+    deep: bool,
+) -> Result<Exit, Trouble> {
+    let mut differences = compared(session, selection, deep).await?;
+    for diff in &mut differences.answers.pipelines {
+        diff.guard_refuses = Some(diff.found.guard_refuses());
+    }
+    session.out.show(&differences, |differences| words(differences, NAMED));
+    let refuses = |diff: &PipelineDiff| diff.guard_refuses == Some(true);
+    let refused = differences.answers.pipelines.iter().any(refuses);
+    let exit = if refused { Exit::GuardRefused } else { differences.exit() };
+    Ok(differences.answers.end(session, exit))
+}
+
+async fn compared(
+    session: &Session,
+    selection: &Selection,
+    deep: bool,
+) -> Result<Differences, Trouble> {
+    let ledger = session.ledger(Purpose::Read).await?;
+    let compared =
+        async |pipeline: &PipelineConfig| pipeline_diff(session, &ledger, pipeline, deep).await;
+    let answers = session.each(selection, compared).await?;
+    let drift = answers.pipelines.iter().map(|diff| diff.found.drift()).sum();
+    Ok(Differences { drift, answers })
+}
+
+impl Differences {
+    fn exit(&self) -> Exit {
+        let untrusted = self.answers.pipelines.iter().any(|diff| diff.untrusted.is_some());
+        if self.drift > 0 || untrusted { Exit::Drift } else { Exit::Done }
+    }
 }
 
 async fn pipeline_diff(
@@ -66,6 +106,7 @@ async fn pipeline_diff(
         scope: known.scope.clone(),
         rules: record.map_or(RulesNumber::new(0), |record| record.rules.number),
         cursor: known.cursor(),
+        since: None,
         deep,
         owns: pipeline.owns,
         feed: source.feed.as_ref(),
@@ -76,7 +117,10 @@ async fn pipeline_diff(
     // Every key is looked at against the sink, and by the audit from the table and from the feed.
     let total = live.saturating_mul(3);
     let mut progress = Progress::new(session.out, pipeline.name.as_str(), total);
-    let found = compare(&sides, source.capture.as_ref(), |seen| progress.at(seen, total)).await?;
+    let spill = FolderSpill::new(session.config.worker.spill.clone());
+    let capture = source.capture.as_ref();
+    let means = Means { capture, spill: &spill, clock: &SystemClock };
+    let found = compare(&sides, means, |seen| progress.at(seen, total)).await?;
     progress.end();
     Ok(PipelineDiff {
         pipeline: pipeline.name.to_string(),
@@ -88,12 +132,13 @@ async fn pipeline_diff(
             CaptureState::Filling => Some(Code::CAPTURE_FILLING),
             CaptureState::Broken(code) => Some(code),
         },
+        guard_refuses: None,
         found,
     })
 }
 
 fn words(differences: &Differences, limit: usize) -> String {
-    differences.pipelines.iter().map(|diff| pipeline_words(diff, limit)).collect()
+    differences.answers.pipelines.iter().map(|diff| pipeline_words(diff, limit)).collect()
 }
 
 fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
@@ -132,6 +177,10 @@ fn pipeline_words(diff: &PipelineDiff, limit: usize) -> String {
         let remedy = truekeep::trouble::remedy(code);
         text += &format!("  {code}: changes may have been missed, so equal versions say nothing\n");
         text += &format!("  hint: {remedy}\n");
+    }
+    if diff.guard_refuses == Some(true) {
+        text += "  the guard would stop a reconcile before it removes or rewrites anything; if this \
+            is right, run `truekeep reconcile --confirm`\n";
     }
     for named in found.named.iter().take(limit) {
         text += &format!("  {}\n", named_words(named));

@@ -1,5 +1,7 @@
 //! `parked`: records that were set aside. Needs the ledger; the source only for a record that is not.
 
+mod reasons;
+
 use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
@@ -17,7 +19,7 @@ use crate::args::{Parked, ParkedDiscard, ParkedKey, ParkedList, ParkedRetry};
 use crate::output::{plain, table};
 use crate::session::Session;
 
-/// Items of one page while all are retried.
+/// Items of one page while all are looked at.
 const PAGE: u32 = 1_000;
 
 #[derive(Serialize)]
@@ -65,6 +67,7 @@ impl RetriedReport {
 pub async fn parked(session: &Session, wanted: &Parked) -> Result<Exit, Trouble> {
     match wanted {
         Parked::List(list) => self::list(session, list).await,
+        Parked::Reasons(wanted) => reasons::reasons(session, wanted).await,
         Parked::Show(key) => show(session, key).await,
         Parked::Retry(retry) => self::retry(session, retry).await,
         Parked::Discard(discard) => self::discard(session, discard).await,
@@ -158,7 +161,7 @@ async fn retry(session: &Session, wanted: &ParkedRetry) -> Result<Exit, Trouble>
                 let items = page(&ledger, pipeline, ItemFilter::Parked, after, PAGE).await?;
                 let Some(last) = items.last() else { break };
                 after = Some(ItemCursor(last.key.clone()));
-                for item in &items {
+                for item in items.iter().filter(|item| wanted.means(item)) {
                     report.count(&ledger.items.retry(&item.scope, &item.key).await?);
                 }
             }
@@ -173,6 +176,15 @@ async fn retry(session: &Session, wanted: &ParkedRetry) -> Result<Exit, Trouble>
         format!("{pending} will be tried again by the worker{already}")
     });
     Ok(Exit::Done)
+}
+
+impl ParkedRetry {
+    /// Whether a parked item is one of those that are to be retried.
+    fn means(&self, item: &Item) -> bool {
+        let code = self.code.as_ref().is_none_or(|code| *code == item.code);
+        let reason = self.reason.as_ref().is_none_or(|reason| item.reason.contains(reason));
+        code && reason
+    }
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
@@ -17,6 +16,7 @@ use truekeep_core::code::Code;
 use truekeep_core::reconcile::Terms;
 use truekeep_engine::{Ending, Silent, Stopper};
 
+use super::diff::preview;
 use crate::args::Reconcile;
 use crate::run::stop_asked;
 use crate::session::Session;
@@ -24,22 +24,20 @@ use crate::session::Session;
 /// How often a run that another worker does is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-#[derive(Serialize)]
-struct Reconciled {
-    pipelines: Vec<Standing>,
-}
-
 pub async fn reconcile(session: &Session, wanted: &Reconcile) -> Result<Exit, Trouble> {
+    if wanted.dry_run {
+        return preview(session, &wanted.selection, wanted.deep).await;
+    }
     let ledger = session.ledger(Purpose::Work).await?;
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(&wanted.selection)? {
+    let reconciled = async |pipeline: &PipelineConfig| {
         let (confirmed, deep, owns) = (wanted.confirm, wanted.deep, pipeline.owns);
         let terms = Terms { confirmed, deep, owns, ..Terms::default() };
-        pipelines.push(one(session, &ledger, pipeline, &terms).await?);
-    }
-    let exit = pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
-    session.out.show(&Reconciled { pipelines }, |done| done.pipelines.iter().map(words).collect());
-    Ok(exit.unwrap_or(Exit::Done))
+        one(session, &ledger, pipeline, &terms).await
+    };
+    let answers = session.each(&wanted.selection, reconciled).await?;
+    let exit = answers.pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
+    session.out.show(&answers, |done| done.pipelines.iter().map(words).collect());
+    Ok(answers.end(session, exit.unwrap_or(Exit::Done)))
 }
 
 async fn one(

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
+use truekeep::config::PipelineConfig;
 use truekeep::operator::{self, Decided};
 use truekeep::status::{Known, PipelineStatus};
 use truekeep::wiring::Purpose;
@@ -10,11 +11,6 @@ use truekeep_core::ports::{PipelineState, Steering};
 
 use crate::args::{Selection, Steer};
 use crate::session::Session;
-
-#[derive(Serialize)]
-struct Steered {
-    pipelines: Vec<PipelineSteered>,
-}
 
 #[derive(Serialize)]
 struct PipelineSteered {
@@ -28,25 +24,25 @@ struct PipelineSteered {
 }
 
 pub async fn steer(session: &Session, wanted: &Steer, to: Steering) -> Result<Exit, Trouble> {
-    let ledger = session.ledger(Purpose::Work).await?;
+    let ledger = session.ledger(Purpose::Read).await?;
     // Without names clap has seen to it that all are meant.
     let selection = Selection { pipelines: wanted.pipelines.clone() };
     let by = operator::by(wanted.reason.reason.as_deref());
-    let mut pipelines = Vec::new();
-    for pipeline in session.selected(&selection)? {
+    let steered = async |pipeline: &PipelineConfig| {
         let name = &pipeline.name;
         let Decided { record, changed } = operator::steer(&ledger, name, to, by.clone()).await?;
         let known = Known::read(&ledger, name).await?;
         let status = PipelineStatus::of(&known, session.config.worker.lease);
-        pipelines.push(PipelineSteered {
+        Ok(PipelineSteered {
             pipeline: name.to_string(),
             standing: if record.state == PipelineState::Paused { "paused" } else { "working" },
             changed,
             holder: status.holder.map(|holder| holder.holder),
-        });
-    }
-    session.out.show(&Steered { pipelines }, |done| done.pipelines.iter().map(words).collect());
-    Ok(Exit::Done)
+        })
+    };
+    let answers = session.each(&selection, steered).await?;
+    session.out.show(&answers, |done| done.pipelines.iter().map(words).collect());
+    Ok(answers.end(session, Exit::Done))
 }
 
 fn words(steered: &PipelineSteered) -> String {

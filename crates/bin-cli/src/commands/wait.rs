@@ -6,9 +6,9 @@ use serde::Serialize;
 use truekeep::Trouble;
 use truekeep::codes::Exit;
 use truekeep::config::PipelineConfig;
-use truekeep::coverage::{Coverage, Freshness, Wanted, judge};
+use truekeep::coverage::{self, Coverage, Freshness, Wanted, judge};
 use truekeep::status::{Known, LedgerPorts, PipelineStatus};
-use truekeep::wiring::{Purpose, open_source};
+use truekeep::wiring::{Purpose, SourcePorts, open_source};
 use truekeep_core::certificate::State;
 use truekeep_core::code::Code;
 use truekeep_core::{Moment, Place};
@@ -31,17 +31,19 @@ pub async fn wait(session: &Session, wanted: &Wait) -> Result<Exit, Trouble> {
     let mut ledger = session.ledger(Purpose::Read).await?;
     let pipelines = session.selected(&wanted.selection)?;
     let mut tokens: Vec<Option<Moment>> = vec![wanted.token.clone(); pipelines.len()];
+    let mut sources: Vec<Option<SourcePorts>> = vec![None; pipelines.len()];
     let mut told = String::new();
     loop {
         let mut answers = Vec::new();
         let mut waits = Vec::new();
-        for (pipeline, token) in pipelines.iter().zip(&mut tokens) {
+        for ((pipeline, token), source) in pipelines.iter().zip(&mut tokens).zip(&mut sources) {
             let known = Known::read(&ledger, &pipeline.name).await?;
             if token.is_none() {
-                *token = newest(session, pipeline, &known).await?;
+                *token = newest(session, pipeline, &known, source).await?;
             }
             let asked = Wanted { token: token.clone(), age_max: None };
-            let (covered, mut state) = judge(&known, &asked, Freshness::AsOfCertificate);
+            let freshness = freshness(session, pipeline, &known, &asked, source).await?;
+            let (covered, mut state) = judge(&known, &asked, &freshness);
             if !covered.complete {
                 waits.push(waiting(session, &known, &covered.reason));
             }
@@ -87,10 +89,29 @@ async fn newest(
     session: &Session,
     pipeline: &PipelineConfig,
     known: &Known,
+    source: &mut Option<SourcePorts>,
 ) -> Result<Option<Moment>, Trouble> {
     let Some(consumer) = known.consumer() else { return Ok(None) };
-    let source = open_source(&session.config, pipeline).await?;
+    let source = source.insert(open_source(&session.config, pipeline).await?);
     Ok(Some(source.feed.view(&consumer, &Place::START).await?.newest))
+}
+
+/// How fresh the certificate is; the source is asked only if it matters.
+async fn freshness(
+    session: &Session,
+    pipeline: &PipelineConfig,
+    known: &Known,
+    asked: &Wanted,
+    source: &mut Option<SourcePorts>,
+) -> Result<Freshness, Trouble> {
+    if !coverage::needs_source(known, asked) {
+        return Ok(Freshness::AsOfCertificate);
+    }
+    let open = match source.take() {
+        Some(open) => open,
+        None => open_source(&session.config, pipeline).await?,
+    };
+    Ok(coverage::freshness(known, source.insert(open).feed.as_ref()).await?)
 }
 
 fn waiting(session: &Session, known: &Known, reason: &str) -> String {

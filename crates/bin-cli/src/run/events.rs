@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use truekeep::Config;
+use truekeep::certificates::Turned;
+use truekeep::status::word;
 use truekeep_core::code::Code;
 use truekeep_core::{Moment, Place, ScopeId};
 use truekeep_engine::{Happening, Observer};
@@ -23,8 +25,10 @@ pub struct Events {
 #[derive(Debug, Default)]
 struct Scope {
     progress: Option<Progress>,
-    /// The last line, which is not repeated.
+    /// What was told last, but for when it is tried again: it is not repeated.
     told: String,
+    /// The code of the trouble that was told last, until something goes well.
+    ails: Option<String>,
     /// Records since the scope was last idle.
     delivered: u64,
     failed: u64,
@@ -42,6 +46,8 @@ enum Told<'t> {
     Trouble { pipeline: String, code: &'t str, text: String, again_in_ms: u128 },
     Halted { pipeline: String, code: &'t str, text: String },
     Inactive { pipeline: String, code: &'t str },
+    Complete { pipeline: String, moment: &'t Moment },
+    Incomplete { pipeline: String, state: &'static str, code: Option<&'t str> },
 }
 
 impl Events {
@@ -87,6 +93,41 @@ impl Events {
 }
 
 impl Scope {
+    /// What to print: the line, unless it was the last one, after the end of a trouble.
+    fn news(&mut self, out: Output, told: &Told<'_>) -> Option<String> {
+        let over = match told {
+            Told::Delivered { pipeline, .. } | Told::Idle { pipeline } => self.over(pipeline),
+            _ => None,
+        };
+        let line = self.line(out, told);
+        let line = match (over, line) {
+            (Some(over), Some(line)) => format!("{over}\n{line}"),
+            (over, line) => over.or(line)?,
+        };
+        let what = match told {
+            // When it is tried again, or a lease ends, changes all the time.
+            Told::Trouble { code, text, .. } => format!("{code} {text}"),
+            Told::Held { holder, .. } => holder.clone(),
+            _ => line.clone(),
+        };
+        match told {
+            Told::Trouble { code, .. } | Told::Halted { code, .. } => {
+                self.ails = Some((*code).to_owned());
+            }
+            Told::Inactive { code, .. } if *code != Code::PIPELINE_PAUSED.as_str() => {
+                self.ails = Some((*code).to_owned());
+            }
+            _ => {}
+        }
+        (std::mem::replace(&mut self.told, what.clone()) != what).then_some(line)
+    }
+
+    /// What to say once something goes well.
+    fn over(&mut self, pipeline: &str) -> Option<String> {
+        let code = self.ails.take()?;
+        Some(format!("{pipeline}: works again, {code} is over"))
+    }
+
     /// The line to print, if there is anything to say.
     fn line(&mut self, out: Output, told: &Told<'_>) -> Option<String> {
         let advised = |code: &str| {
@@ -98,7 +139,7 @@ impl Scope {
             Told::Held { pipeline, holder, until } => {
                 format!("{pipeline}: {holder} has the lease until {until}")
             }
-            Told::Lost { pipeline } => format!("{pipeline}: somebody else took over"),
+            Told::Lost { pipeline } => format!("{pipeline}: the lease is lost"),
             Told::Released { .. } => return None,
             Told::Delivered { pipeline, records, failed, cursor, newest } => {
                 self.delivered += records;
@@ -135,25 +176,51 @@ impl Scope {
             Told::Inactive { pipeline, code } => {
                 format!("{pipeline}: not worked on, {code}{}", advised(code))
             }
+            Told::Complete { pipeline, moment } => format!("{pipeline}: complete at {moment}"),
+            Told::Incomplete { pipeline, state, code: None } => {
+                format!("{pipeline}: no longer complete, {state}")
+            }
+            Told::Incomplete { pipeline, state, code: Some(code) } => {
+                format!("{pipeline}: no longer complete, {state}, {code}{}", advised(code))
+            }
         })
+    }
+}
+
+impl Events {
+    /// A certificate began or ceased to be complete.
+    pub fn certified(&self, scope: &ScopeId, turned: &Turned) {
+        let pipeline = scope.to_string();
+        self.tell(
+            scope,
+            &match turned {
+                Turned::Complete(moment) => Told::Complete { pipeline, moment },
+                Turned::Incomplete { state, code } => {
+                    let (state, code) = (word(*state), code.as_ref().map(Code::as_str));
+                    Told::Incomplete { pipeline, state, code }
+                }
+            },
+        );
+    }
+
+    fn tell(&self, scope: &ScopeId, told: &Told<'_>) {
+        if self.out.is_json() {
+            return self.out.event(told);
+        }
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = scopes.entry(scope.clone()).or_default();
+        if let Some(line) = state.news(self.out, told) {
+            match &state.progress {
+                Some(progress) => progress.aside(&line),
+                None => self.out.note(&line),
+            }
+        }
     }
 }
 
 impl Observer for Events {
     fn happened(&self, scope: &ScopeId, what: &Happening) {
-        let told = self.told(scope, what);
-        if self.out.is_json() {
-            return self.out.event(&told);
-        }
-        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = scopes.entry(scope.clone()).or_default();
-        if let Some(line) = state.line(self.out, &told).filter(|line| *line != state.told) {
-            match &state.progress {
-                Some(progress) => progress.aside(&line),
-                None => self.out.note(&line),
-            }
-            state.told = line;
-        }
+        self.tell(scope, &self.told(scope, what));
     }
 }
 

@@ -184,3 +184,32 @@ fn a_query_of_the_rules_that_cannot_be_is_named() {
     );
     insta::assert_snapshot!(world.run(&["check", "-p", "cities", "--key", "1"]).text());
 }
+
+/// What `apply` refuses because of files, `check` says before.
+#[test]
+fn check_says_what_may_not_be_written() {
+    let world = World::followed();
+    world.share();
+    for file in ["truekeep.db", "app.db", "mirror.db"] {
+        protect(&world, file);
+    }
+    insta::assert_snapshot!(world.run_with_few_rights(&["check"]).text());
+    assert_eq!(world.run_with_few_rights(&["apply", "--again"]).code, 7);
+}
+
+#[test]
+fn check_says_where_no_file_can_be_made() {
+    let world = World::cities();
+    std::fs::create_dir(world.path("made")).expect("made");
+    let text = CONFIG.replace("sqlite:mirror.db", "sqlite:made/mirror.db");
+    world.write("truekeep.toml", &format!("[ledger]\nurl = \"sqlite:made/ledger.db\"\n{text}"));
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    assert_eq!(world.run(&["check"]).code, 0);
+    world.share();
+    std::fs::set_permissions(world.path("made"), Permissions::from_mode(0o555)).expect("set");
+    insta::assert_snapshot!("no_file_can_be_made", world.run_with_few_rights(&["check"]).text());
+    assert_eq!(world.run_with_few_rights(&["apply"]).code, 7);
+    std::fs::remove_dir(world.path("made")).expect("removed");
+    insta::assert_snapshot!("no_folder_for_a_file", world.run(&["check"]).text());
+    assert_eq!(world.run(&["apply"]).code, 7);
+}

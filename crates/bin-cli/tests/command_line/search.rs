@@ -3,7 +3,7 @@
 use crate::world::{CONFIG, World};
 
 /// The cities in an index beside the mirror.
-const INDEX: &str = r#"
+pub const INDEX: &str = r#"
 [pipeline.places]
 source = "app"
 table = "cities"

@@ -1,20 +1,30 @@
 //! A worker at work is seen by others, and gives back what it holds when it is asked to end.
 
+use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
 use crate::world::World;
 
+/// Where a worker's lines are kept.
+const TOLD: &str = "worker.log";
+
 /// A worker that is ended with the test.
-struct Worker(Child);
+pub struct Worker(Child);
 
 impl Worker {
-    fn start(world: &World) -> Self {
+    pub fn start(world: &World) -> Self {
+        let told = File::create(world.path(TOLD)).expect("made");
         let mut command = world.command(&["run"]);
-        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started"))
+        Self(command.stdout(Stdio::null()).stderr(told).spawn().expect("started"))
+    }
+
+    /// What it told people so far.
+    pub fn told(&self, world: &World) -> String {
+        world.steady(&std::fs::read_to_string(world.path(TOLD)).expect("read"))
     }
 
     /// Asks it to end, and waits until it has.
-    fn ask_to_end(&mut self) -> Option<i32> {
+    pub fn ask_to_end(&mut self) -> Option<i32> {
         let asked = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
         assert!(asked.expect("asked").success());
         self.0.wait().expect("it ends").code()

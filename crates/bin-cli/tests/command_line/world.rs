@@ -48,12 +48,19 @@ impl Said {
 /// A folder of a test's own.
 pub struct World {
     folder: TempDir,
+    /// What else differs from run to run, with what stands for it.
+    replaced: Vec<(String, &'static str)>,
 }
 
 impl World {
     /// An empty folder.
     pub fn empty() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        Self { folder: tempfile::tempdir().expect("a folder"), replaced: Vec::new() }
+    }
+
+    /// Has one text stand for another in all that is said.
+    pub fn replace(&mut self, text: &str, by: &'static str) {
+        self.replaced.push((text.to_owned(), by));
     }
 
     /// The configuration and the source it names.
@@ -151,10 +158,13 @@ impl World {
     }
 
     /// Replaces the folder, times, ids and process numbers.
-    fn steady(&self, text: &str) -> String {
+    pub fn steady(&self, text: &str) -> String {
         let folder = self.folder.path();
         let real = folder.canonicalize().expect("it is there");
-        let text = replace_path(&replace_path(text, &real), folder);
+        let mut text = replace_path(&replace_path(text, &real), folder);
+        for (real, by) in &self.replaced {
+            text = text.replace(real, by);
+        }
         let text = replace_each(&text, 24, is_time, "[TIME]");
         let text = replace_each(&text, 36, is_uuid, "[ID]");
         let text = replace_numbers(&text, "", " s", "[N] s");

@@ -55,6 +55,19 @@ fn what_went_wrong_stays_told_until_something_goes_well() {
     assert_eq!(facts.ailment(), None);
 }
 
+/// A lease that is taken again and again says nothing of what went wrong under it.
+#[test]
+fn what_goes_wrong_under_each_lease_is_one_trouble() {
+    let each =
+        [Happening::Acquired(Fence::new(4)), trouble(Code::SINK_FENCED), Happening::Released];
+    let mut facts = after(&each);
+    let told = facts.condition.clone();
+    for what in each.iter().cycle().take(9) {
+        facts.hear(what, Duration::from_secs(1));
+        assert_eq!(facts.condition, told, "{what:?}");
+    }
+}
+
 #[test]
 fn how_far_a_halted_scope_is_behind_is_not_known() {
     let facts = after(&[delivered(10, 1, 10, 25), halted(Code::SINK_OWNED)]);

@@ -35,6 +35,7 @@ fn empty(scope: ScopeId) -> Result<Known, PortError> {
         phase: None,
         reconcile: None,
         lease: None,
+        removed: false,
     })
 }
 

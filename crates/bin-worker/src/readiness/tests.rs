@@ -30,6 +30,7 @@ fn nobody() -> Known {
         phase: None,
         reconcile: None,
         lease: None,
+        removed: false,
     }
 }
 

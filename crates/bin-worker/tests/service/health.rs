@@ -101,3 +101,47 @@ fn rules_that_are_not_in_force_are_named_while_another_worker_works() {
     assert_ne!(answer["unready"][0]["text"], "", "a code alone says too little");
     assert!(world.known("things").lease.is_some(), "the first still works");
 }
+
+/// The log tells a trouble when it begins and when it is over, however often it was tried.
+#[test]
+fn a_trouble_that_repeats_is_logged_once_and_its_end_as_well() {
+    let world = World::new("30 s");
+    world.capture();
+    world.source().execute_batch("INSERT INTO things (id) VALUES (1)").expect("written");
+    let mut worker = Process::start(&world.config_path());
+    let address = worker.address();
+    world.wait_until_complete("things");
+    let rival = world.mirror();
+    rival.execute_batch("BEGIN EXCLUSIVE").expect("locked");
+    world.source().execute_batch("INSERT INTO things (id) VALUES (2)").expect("written");
+    let tried = |times: u32| {
+        let line = format!(
+            "truekeep_trouble_total{{pipeline=\"things\",code=\"SINK_UNAVAILABLE\"}} {times}"
+        );
+        until(|| get(address, "/metrics").body.lines().any(|found| found == line));
+    };
+    tried(2);
+    rival.execute_batch("ROLLBACK").expect("unlocked");
+    assert_eq!(worker.hear("works again")["code"], "SINK_UNAVAILABLE");
+    worker.signal(rustix::process::Signal::TERM);
+    let (_, log) = worker.end();
+    let told = log.lines().filter(|line| line.contains("SINK_UNAVAILABLE"));
+    assert_eq!(told.count(), 2, "{log}");
+}
+
+/// What is vouched for is told when it ends and when it is back.
+#[test]
+fn a_certificate_that_ceases_to_be_complete_is_logged() {
+    let world = World::new("30 s");
+    world.capture();
+    world.source().execute_batch("INSERT INTO things (id) VALUES (1)").expect("written");
+    let mut worker = Process::start(&world.config_path());
+    worker.hear("complete");
+    world.source().execute_batch("DROP TRIGGER truekeep_insert_things").expect("dropped");
+    world.source().execute_batch("UPDATE things SET size = 1").expect("written");
+    let told = worker.hear("no longer complete");
+    assert_eq!((&told["state"], &told["code"]), (&"stale".into(), &"CAPTURE_CHANGED".into()));
+    assert!(told["hint"].as_str().is_some_and(|hint| hint.contains("truekeep")), "{told}");
+    world.capture();
+    worker.hear("complete");
+}

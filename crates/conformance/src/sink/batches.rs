@@ -7,7 +7,8 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Batch, Body, Delivery, Entry, Mark, Outcome, Sink};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 
 use super::SinkUnderTest;
@@ -27,6 +28,7 @@ pub(crate) fn mark(fence: u64, number: u64) -> Mark {
         rules: RulesNumber::new(1),
         fence: Fence::new(fence),
         number: MarkNumber::new(number),
+        removed: false,
     }
 }
 
@@ -48,6 +50,14 @@ pub(crate) async fn send(
     try_send(subject, mark(1, number), deliveries).await.expect("the batch is admitted")
 }
 
+/// The batch of the number before, sent under this fence; none before the first.
+pub(crate) fn before(mark: &Mark, fence: u64) -> BatchName {
+    match mark.number.get() {
+        0 | 1 => BatchName::default(),
+        number => BatchName { fence: Fence::new(fence), number: MarkNumber::new(number - 1) },
+    }
+}
+
 /// Sends deliveries; an admitted batch is answered for each of them and can be confirmed.
 pub(crate) async fn try_send(
     subject: &dyn SinkUnderTest,
@@ -56,7 +66,9 @@ pub(crate) async fn try_send(
 ) -> Result<Vec<Outcome>, PortError> {
     let count = deliveries.len();
     let sink = subject.sink();
-    let follows = MarkNumber::new(mark.number.get().saturating_sub(1));
+    let known = |held: Mark| held.batch_before(&mark.ledger, &mark.pipeline).fence;
+    let fence = sink.mark().await?.map_or(mark.fence, known);
+    let follows = before(&mark, fence.get());
     let applied = sink.apply(Batch { mark, follows, deliveries }).await?;
     assert_eq!(applied.outcomes.len(), count, "there is one outcome per delivery");
     sink.confirm(&applied.receipt).await?;
@@ -90,7 +102,8 @@ pub(crate) async fn assert_contents(subject: &dyn SinkUnderTest, expected: &[(&s
     assert_eq!(subject.contents().await, expected);
 }
 
-/// The whole listing, in pages of `limit`; a declared order is checked as it is read.
+/// The whole listing in the order of keys, in pages of `limit`; a declared order is checked as it
+/// is read.
 pub(crate) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -104,6 +117,7 @@ pub(crate) async fn listed(sink: &dyn Sink, limit: u32) -> Vec<Entry> {
             assert!(rising, "keys rise strictly: {entries:?}");
         }
         if page.end {
+            entries.sort_by(|one, other| one.key.cmp(&other.key));
             return entries;
         }
     }

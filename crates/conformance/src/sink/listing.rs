@@ -21,14 +21,11 @@ pub async fn listing_is_ordered_complete_and_paged(subject: &mut dyn SinkUnderTe
         .zip(TEXTS)
         .map(|(version, text)| Entry { key: key(text), rank: Some(rank(1, version)) })
         .collect();
-    if !sink.capabilities().ordered_listing {
-        let mut all = listed(&*sink, 100).await;
-        all.sort_by(|a, b| a.key.cmp(&b.key));
-        assert_eq!(all, expected);
-        return;
-    }
     for limit in [1, 2, 3, 4, 8, 9, 10, 1_000] {
         assert_eq!(listed(&*sink, limit).await, expected, "pages of {limit}");
+    }
+    if !sink.capabilities().ordered_listing {
+        return;
     }
     let rest = sink.list(Some(key("A0")), 100).await.expect("a page");
     assert_eq!((rest.entries, rest.end), (expected.split_off(5), true));

@@ -2,7 +2,7 @@
 
 use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
-use truekeep_core::ports::Mark;
+use truekeep_core::ports::{Batch, Mark};
 use truekeep_core::{MarkNumber, RulesNumber};
 
 use super::SinkUnderTest;
@@ -78,6 +78,22 @@ pub async fn mark_never_goes_back(subject: &mut dyn SinkUnderTest) {
     let late = Mark { number: MarkNumber::new(1), ..mark(1, 2) };
     try_send(subject, late, vec![upsert("k", rank(1, 1), "late")]).await.expect("admitted");
     assert_eq!(found(subject).await, Some(newest));
+    assert_contents(subject, &[("k", "late")]).await;
+}
+
+/// X5: a late batch of a former holder that has the number of a lost one does not stand for it.
+pub async fn late_batch_does_not_stand_for_a_lost_one(subject: &mut dyn SinkUnderTest) {
+    if !marked(subject) {
+        return;
+    }
+    // The sink was restored to the first batch; the second one of fence 2 is lost.
+    for number in 1..3 {
+        send(subject, number, vec![upsert("k", rank(1, number), "late")]).await;
+    }
+    let deliveries = vec![upsert("k", rank(1, 9), "next")];
+    let next = Batch { mark: mark(2, 3), follows: mark(2, 2).batch(), deliveries };
+    let error = subject.sink().apply(next).await.expect_err("it lacks the batch before");
+    assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_WENT_BACK));
     assert_contents(subject, &[("k", "late")]).await;
 }
 

@@ -13,7 +13,9 @@ pub async fn installing_twice_changes_nothing(source: &dyn SourceUnderTest) {
     assert_eq!(report.state, before.view.capture);
     assert_eq!(report.differences, Vec::<String>::new());
     assert!(source.capture().fill().await.expect("filled").done);
-    assert_eq!(page(source, &Place::START, 10).await, before);
+    let again = page(source, &Place::START, 10).await;
+    assert_eq!(again.changes, before.changes);
+    assert_eq!(again.view.capture, before.view.capture);
     assert_eq!((report.feed_rows, report.tombstones), (1, 0));
 }
 
@@ -123,8 +125,8 @@ pub async fn a_feed_begins_again_above_a_number(source: &dyn SourceUnderTest) {
     source.capture().begin_again(above).await.expect("begun");
     assert_eq!(page(source, &Place::START, 1).await.view.capture, CaptureState::Filling);
     filled(source).await;
-    let feed = everything(source, &Place::at(above)).await;
-    assert_eq!(feed.len(), 3);
+    let feed = everything(source, &Place::START).await;
+    assert!(feed.len() == 3 && feed.values().all(|change| change.version > above));
     assert!(feed[&key("gone")].deleted && !feed[&key("a")].deleted);
     let at = newest(source).await;
     source.capture().begin_again(Version::new(5)).await.expect("begun");

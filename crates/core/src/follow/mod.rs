@@ -151,8 +151,8 @@ pub enum Observation {
     Page(PageSeen),
     /// Items were delivered.
     Redelivered(Delivered),
-    /// The row that kills, and the place after it; none if the feed has none there.
-    Isolated(Option<(Failed, Place)>),
+    /// A page of the row that kills, which failed for good; an empty one if the feed has none there.
+    Isolated(PageSeen),
     /// What a reconcile has found: why the sink is not to be trusted, or that it is again.
     Judged(Option<Code>),
     /// The counter goes on above.
@@ -267,7 +267,9 @@ fn follows(
         (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
             Ok(tailing.redelivered(terms, delivered, now))
         }
-        (Phase::Tailing(tailing), Observation::Isolated(row)) => Ok(tailing.isolated(terms, row)),
+        (Phase::Tailing(tailing), Observation::Isolated(page)) => {
+            Ok(tailing.isolated(terms, page, now))
+        }
         (
             Phase::Opening(_) | Phase::Halted(_) | Phase::Repairing(_),
             Observation::Registered(_)

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tail::owned;
+use super::tail::{held, owned};
 use super::{Phase, Probe, Repairing, Suspect, Tail, Tailing, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
@@ -60,7 +60,7 @@ impl Opening {
     fn continued(&self, terms: &Terms, seen: &Opened, now: Timestamp) -> Result<Tail, Code> {
         owned(terms, seen.mark.as_ref())?;
         match &self.before {
-            Some(tail) if tail.rules == terms.rules => tail.resumed(seen),
+            Some(tail) if tail.rules == terms.rules => tail.resumed(terms, seen),
             before => begun(terms, before.as_ref(), seen, now),
         }
     }
@@ -79,19 +79,21 @@ fn begun(
     now: Timestamp,
 ) -> Result<Tail, Code> {
     let Opened { view, mark } = seen;
-    let found = mark.as_ref().map_or(MarkNumber::new(0), |mark| mark.number);
-    let known = before.map_or(MarkNumber::new(0), |tail| tail.mark);
+    let found = held(terms, mark.as_ref());
+    let known = before.map_or(MarkNumber::new(0), |tail| tail.sent);
     let unknown = mark.as_ref().is_some_and(|mark| mark.rules == terms.rules);
-    if unknown && found > known.turn_after_last() {
+    if unknown && found.number > known.turn_after_last() {
         return Err(Code::LEDGER_WENT_BACK);
     }
     let acknowledged = view.registration.as_ref().map_or(0, |held| held.counter.get());
     let distrust = match before {
+        // What the removed pipeline left may be more than what this one has.
+        _ if mark.as_ref().is_some_and(|mark| mark.removed) => Some(Code::SINK_INHERITED),
         Some(tail) => {
-            let fits = tail.admit(view).and_then(|()| tail.recognise(mark.as_ref()));
+            let fits = tail.admit(view).and_then(|()| tail.recognise(found));
             fits.err().or_else(|| tail.distrust.clone().map(|_| Code::DRIFT_FOUND))
         }
-        None if found > MarkNumber::new(0).turn_after_last() || acknowledged > 1 => {
+        None if found.number > MarkNumber::new(0).turn_after_last() || acknowledged > 1 => {
             Some(Code::LEDGER_WENT_BACK)
         }
         None => None,
@@ -102,13 +104,20 @@ fn begun(
 impl Tail {
     /// The tail to go on with under the same rules. A sink that lost what it had confirmed is gone
     /// on with from what it has, and not trusted until a reconcile has found what it lacks.
-    fn resumed(&self, seen: &Opened) -> Result<Tail, Code> {
+    fn resumed(&self, terms: &Terms, seen: &Opened) -> Result<Tail, Code> {
         self.admit(&seen.view)?;
         let mark = seen.mark.as_ref();
-        let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
-        match self.recognise(mark) {
+        let found = held(terms, mark);
+        let inherited = mark.filter(|mark| mark.removed).map(|_| Code::SINK_INHERITED);
+        if inherited.is_some() {
+            return Ok(Tail { mark: found, claimed: None, distrust: inherited, ..self.clone() });
+        }
+        match self.recognise(found) {
             // The certificate may have gone stale since the last claim, so that is made anew.
-            Ok(()) => Ok(Tail { mark: found.max(self.mark), claimed: None, ..self.clone() }),
+            Ok(()) => {
+                let sent = found.number.max(self.sent);
+                Ok(Tail { mark: found, sent, claimed: None, ..self.clone() })
+            }
             Err(code) if found < self.mark => {
                 Ok(Tail { mark: found, claimed: None, distrust: Some(code), ..self.clone() })
             }

@@ -6,13 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Halted, Opened, Phase, Tail, Tailing, Terms, tail::owned};
+use super::tail::{held, owned};
+use super::{Command, Halted, Opened, Phase, Tail, Tailing, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
 use crate::limits::REPAIR_GAP;
 use crate::ports::{Event, LedgerWrite, Registration, SourceView};
 use crate::procedure::{Due, Step};
-use crate::{Incarnation, MarkNumber, Moment, Place, RegistrationCounter, Timestamp, Version};
+use crate::{Incarnation, Moment, Place, RegistrationCounter, Timestamp, Version};
 
 /// What to do about a source that went back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,9 +122,9 @@ impl Repairing {
     /// The feed is followed from its beginning: every number in it is newer than any delivered one.
     pub(super) fn opened(self, terms: &Terms, seen: &Opened, now: Timestamp) -> Step<Phase> {
         let Opened { view, mark } = seen;
-        let found = mark.as_ref().map_or(MarkNumber::new(0), |mark| mark.number);
+        let found = held(terms, mark.as_ref());
         let ours = owned(terms, mark.as_ref()).and_then(|()| {
-            if found > self.before.mark.turn_after_last() {
+            if found.number > self.before.sent.turn_after_last() {
                 return Err(Code::LEDGER_WENT_BACK);
             }
             if view.incarnation != self.before.feed {
@@ -140,6 +141,7 @@ impl Repairing {
             floor: view.pruned.clone(),
             claimed: None,
             mark: found,
+            sent: found.number.max(self.before.sent),
             registered: view.registration.clone().unwrap_or(none),
             registered_at: now,
             probe: None,

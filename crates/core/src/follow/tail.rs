@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{Probe, Terms};
 use crate::certificate::Claim;
 use crate::code::Code;
-use crate::ports::{Mark, Registration, SourceView};
+use crate::ports::{Consumer, Mark, Registration, SourceView};
 use crate::{
-    Incarnation, MarkNumber, Moment, Place, RegistrationCounter, RulesNumber, Timestamp, Version,
+    BatchName, Incarnation, MarkNumber, Moment, Place, RegistrationCounter, RulesNumber, Timestamp,
+    Version,
 };
 
 /// The memory of a run.
@@ -28,9 +29,12 @@ pub struct Tail {
     pub delivered: Version,
     /// What was last claimed, so that an idle run writes nothing.
     pub claimed: Option<Claim>,
-    /// The newest batch that is known to have been confirmed; what is sent next has numbers of the
-    /// turn after.
-    pub mark: MarkNumber,
+    /// The newest batch that the sink is known to hold.
+    pub mark: BatchName,
+    /// The newest batch that was ever known to be held; what is sent next has numbers of the turn
+    /// after. A sink that lost batches gets none of their numbers again: else a backup of it that
+    /// holds the lost ones would pass for one that holds the new ones.
+    pub sent: MarkNumber,
     /// The newest acknowledgement that is known to be in the source.
     pub registered: Registration,
     /// When it was written.
@@ -52,7 +56,7 @@ impl Tail {
         terms: &Terms,
         before: Option<&Tail>,
         view: &SourceView,
-        mark: MarkNumber,
+        mark: BatchName,
         now: Timestamp,
     ) -> Self {
         let none = Registration { counter: RegistrationCounter::new(0), passed: Moment::BEGINNING };
@@ -70,6 +74,7 @@ impl Tail {
             delivered: before.map_or(Version::new(0), |tail| tail.delivered),
             claimed: None,
             mark,
+            sent: before.map_or(mark.number, |tail| tail.sent.max(mark.number)),
             registered,
             registered_at: now,
             distrust: None,
@@ -105,6 +110,7 @@ impl Tail {
     pub fn went_back(&self) -> bool {
         self.distrust.as_ref().is_some_and(|code| {
             [
+                Code::SINK_INHERITED,
                 Code::SINK_WENT_BACK,
                 Code::SOURCE_WENT_BACK,
                 Code::LEDGER_WENT_BACK,
@@ -126,27 +132,35 @@ impl Tail {
 
     /// Whether the sink is the one that was written, and holds what it confirmed.
     ///
-    /// Batches of the turn after the last one that is known to be confirmed may have been sent.
-    pub(super) fn recognise(&self, mark: Option<&Mark>) -> Result<(), Code> {
-        let found = mark.map_or(MarkNumber::new(0), |mark| mark.number);
+    /// Batches of the turn after the last one that is known to be held may have been sent.
+    pub(super) fn recognise(&self, found: BatchName) -> Result<(), Code> {
         if found < self.mark {
             return Err(Code::SINK_WENT_BACK);
         }
-        if found > self.mark.turn_after_last() {
+        if found.number > self.sent.turn_after_last() {
             return Err(Code::LEDGER_WENT_BACK);
         }
         Ok(())
     }
 }
 
+/// The newest batch that the sink holds.
+pub(super) fn held(terms: &Terms, mark: Option<&Mark>) -> BatchName {
+    let Consumer { ledger, pipeline } = &terms.consumer;
+    mark.map(|mark| mark.batch_before(ledger, pipeline)).unwrap_or_default()
+}
+
 /// Whether the sink is ours at all.
 pub(super) fn owned(terms: &Terms, mark: Option<&Mark>) -> Result<(), Code> {
     let Some(mark) = mark else { return Ok(()) };
-    if mark.ledger != terms.consumer.ledger || mark.pipeline != terms.consumer.pipeline {
-        return Err(Code::SINK_OWNED);
+    match (mark.is_of(&terms.consumer.ledger, &terms.consumer.pipeline), mark.removed) {
+        // Whoever removed a pipeline is followed by others only above its rules.
+        (false, true) if mark.rules >= terms.rules => Err(Code::SINK_INHERITED),
+        (false, true) => Ok(()),
+        (false, false) => Err(Code::SINK_OWNED),
+        // The ledger knows nothing of its removal.
+        (true, true) => Err(Code::LEDGER_WENT_BACK),
+        (true, false) if mark.rules > terms.rules => Err(Code::LEDGER_WENT_BACK),
+        (true, false) => Ok(()),
     }
-    if mark.rules > terms.rules {
-        return Err(Code::LEDGER_WENT_BACK);
-    }
-    Ok(())
 }

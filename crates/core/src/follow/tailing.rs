@@ -11,7 +11,7 @@ use crate::ports::{
     CaptureState, ItemKind, LedgerWrite, NewItem, Registration, Settle, SourceView,
 };
 use crate::procedure::{Due, Step};
-use crate::{Attempt, Key, MarkNumber, Moment, Place, Timestamp, Version};
+use crate::{Attempt, BatchName, Key, Moment, Place, Timestamp, Version};
 
 /// Delivers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct Delivered {
     /// Deliveries that failed.
     pub failed: Vec<Failed>,
     /// The newest batch that the sink took; none if it took none.
-    pub mark: Option<MarkNumber>,
+    pub mark: Option<BatchName>,
     /// A key of which the sink holds a newer version than the feed, if there is one.
     pub ahead: Option<Key>,
 }
@@ -148,13 +148,13 @@ impl Tailing {
         }
     }
 
-    pub(super) fn isolated(mut self, terms: &Terms, row: Option<(Failed, Place)>) -> Step<Phase> {
-        self.tail.probe = None;
-        let Some((failed, next)) = row else { return self.stay(Vec::new()) };
-        self.tail.cursor = next;
-        self.tail.claimed = None;
-        let item = item(terms, Failed { retryable: false, ..failed });
-        self.stay(vec![LedgerWrite::Enqueue(vec![item])])
+    /// A page like any other, but for what is looked for next: nothing.
+    pub(super) fn isolated(self, terms: &Terms, page: PageSeen, now: Timestamp) -> Step<Phase> {
+        let mut step = self.page(terms, page, now);
+        if let Phase::Tailing(tailing) = &mut step.next {
+            tailing.tail.probe = None;
+        }
+        step
     }
 
     /// The writes of a delivery. A later claim is made anew if items moved.
@@ -164,7 +164,9 @@ impl Tailing {
         delivered: Delivered,
         now: Timestamp,
     ) -> Result<Vec<LedgerWrite>, Box<Step<Phase>>> {
-        self.tail.mark = delivered.mark.map_or(self.tail.mark, |taken| taken.max(self.tail.mark));
+        let taken = delivered.mark.map_or(self.tail.mark, |taken| taken.max(self.tail.mark));
+        self.tail.mark = taken;
+        self.tail.sent = taken.number.max(self.tail.sent);
         if delivered.ahead.is_some() {
             let tail = Some(self.tail.clone());
             return Err(Box::new(Halted::enter(tail, Code::SINK_AHEAD, None, now)));

@@ -13,8 +13,8 @@ use crate::ports::{
 };
 use crate::retry::Jitter;
 use crate::{
-    Fence, Incarnation, Key, LedgerId, MarkNumber, Moment, Place, RegistrationCounter, Signature,
-    Version,
+    BatchName, Fence, Incarnation, Key, LedgerId, MarkNumber, Moment, Place, RegistrationCounter,
+    Signature, Version,
 };
 
 const NOW: Timestamp = Timestamp::from_ms(100_000);
@@ -64,12 +64,21 @@ fn tail() -> Tail {
         floor: moment(0),
         delivered: at(0),
         claimed: None,
-        mark: MarkNumber::new(7),
+        mark: batch(7),
+        sent: MarkNumber::new(7),
         registered: registration(3, 40),
         registered_at: NOW,
         distrust: None,
         repaired_at: None,
         probe: None,
+    }
+}
+
+/// A batch of whoever wrote the mark; the one of number 0 is none.
+fn batch(number: u64) -> BatchName {
+    match number {
+        0 => BatchName::default(),
+        number => BatchName { fence: mark().fence, number: MarkNumber::new(number) },
     }
 }
 
@@ -93,6 +102,7 @@ fn mark() -> Mark {
         rules: RulesNumber::new(2),
         fence: Fence::new(4),
         number: MarkNumber::new(7),
+        removed: false,
     }
 }
 
@@ -178,7 +188,7 @@ fn every_phase_takes_what_it_asked_for_and_nothing_else() {
             Observation::Redelivered(Delivered::default()),
             [None, Some("tailing"), None],
         ),
-        ("isolated", Observation::Isolated(None), [None, Some("tailing"), None]),
+        ("isolated", Observation::Isolated(page()), [None, Some("tailing"), None]),
     ];
     for (what, seen, expected) in observations {
         let phases = [opening(Some(tail())), tailing(tail()), halted(Some(tail()))];

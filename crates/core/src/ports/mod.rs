@@ -7,6 +7,7 @@ pub mod generations;
 mod ledger;
 mod sink;
 mod source;
+mod spill;
 
 pub use clock::{Clock, Entropy};
 pub use generations::{Generations, Served, Survey, Swap, Swapped};
@@ -24,6 +25,7 @@ pub use source::{
     AuditPage, Capture, CaptureReport, CaptureState, Change, ChangePage, Consumer, Feed,
     FillProgress, KeyPage, Loaded, Numbered, PageLimit, Pulsed, Records, Registration, SourceView,
 };
+pub use spill::{Spill, SpillFile};
 
 #[cfg(feature = "mock")]
 pub use {
@@ -32,4 +34,5 @@ pub use {
     ledger::{MockArchive, MockItems, MockLeases, MockLedger, MockOperations},
     sink::MockSink,
     source::{MockCapture, MockFeed, MockRecords},
+    spill::{MockSpill, MockSpillFile},
 };

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::failure::{FailureClass, PortError};
-use crate::{Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber};
+use crate::{
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber,
+};
 
 /// How long a sink remembers that a key was deleted, and at which rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +76,10 @@ pub struct Mark {
     pub fence: Fence,
     /// Counts the batches: grows with each that is sent.
     pub number: MarkNumber,
+    /// Whether the pipeline was removed: the mark is a headstone, which keeps its former writers
+    /// out and tells whoever comes next above which rules to begin.
+    #[serde(default)]
+    pub removed: bool,
 }
 
 /// Why a sink does not take a batch.
@@ -84,7 +90,11 @@ pub enum Denied {
     /// A later holder has written it, under this fence.
     Fenced(Fence),
     /// It lacks batches that it had taken: this is the last that it holds.
-    WentBack(MarkNumber),
+    WentBack(BatchName),
+    /// The pipeline that sends was removed.
+    Removed,
+    /// A removed pipeline wrote it under these rules; only greater ones begin anew.
+    Inherited(RulesNumber),
 }
 
 impl Mark {
@@ -97,14 +107,22 @@ impl Mark {
     ///
     /// # Errors
     /// Why the batch is not taken.
-    pub fn after(held: Option<&Self>, sent: &Self, follows: MarkNumber) -> Result<Self, Denied> {
-        let last = held.map_or(MarkNumber::new(0), |held| held.number);
+    pub fn after(held: Option<&Self>, sent: &Self, follows: BatchName) -> Result<Self, Denied> {
+        let known = |held: &Self| held.batch_before(&sent.ledger, &sent.pipeline);
+        let last = held.map(known).unwrap_or_default();
         if let Some(held) = held {
-            if (&held.ledger, &held.pipeline) != (&sent.ledger, &sent.pipeline) {
-                return Err(Denied::Owned(held.ledger.clone(), held.pipeline.clone()));
-            }
-            if sent.fence < held.fence {
-                return Err(Denied::Fenced(held.fence));
+            match (held.is_of(&sent.ledger, &sent.pipeline), held.removed, sent.removed) {
+                (false, true, false) if sent.rules <= held.rules => {
+                    return Err(Denied::Inherited(held.rules));
+                }
+                // The fences of another pipeline say nothing.
+                (false, true, false) => {}
+                (false, ..) => {
+                    return Err(Denied::Owned(held.ledger.clone(), held.pipeline.clone()));
+                }
+                (true, true, false) => return Err(Denied::Removed),
+                (true, ..) if sent.fence < held.fence => return Err(Denied::Fenced(held.fence)),
+                (true, ..) => {}
             }
         }
         if last < follows {
@@ -112,9 +130,26 @@ impl Mark {
         }
         Ok(Self {
             rules: held.map_or(sent.rules, |held| held.rules.max(sent.rules)),
-            number: last.max(sent.number),
+            number: last.number.max(sent.number),
             ..sent.clone()
         })
+    }
+
+    /// The batch that left it.
+    pub fn batch(&self) -> BatchName {
+        BatchName { fence: self.fence, number: self.number }
+    }
+
+    /// The batch that left it, as this life of a pipeline knows it: the fences of another say
+    /// nothing to it.
+    pub fn batch_before(&self, ledger: &LedgerId, pipeline: &Incarnation) -> BatchName {
+        let ours = self.is_of(ledger, pipeline);
+        BatchName { fence: if ours { self.fence } else { Fence::default() }, number: self.number }
+    }
+
+    /// Whether this life of a pipeline wrote it.
+    pub fn is_of(&self, ledger: &LedgerId, pipeline: &Incarnation) -> bool {
+        (&self.ledger, &self.pipeline) == (ledger, pipeline)
     }
 }
 
@@ -133,6 +168,12 @@ impl From<Denied> for PortError {
                 FailureClass::Halted,
                 Code::SINK_WENT_BACK,
                 format!("the last batch that it holds is number {last}"),
+            ),
+            Denied::Removed => (FailureClass::Fenced, Code::PIPELINE_REMOVED, String::new()),
+            Denied::Inherited(rules) => (
+                FailureClass::Halted,
+                Code::SINK_INHERITED,
+                format!("it was written under rules {rules}"),
             ),
         };
         Self::new("write a batch", class, code).detail(detail)
@@ -165,7 +206,7 @@ pub struct Batch {
     /// Who sends, and which batch it is; becomes the sink's mark.
     pub mark: Mark,
     /// The newest batch that the sink is known to have taken.
-    pub follows: MarkNumber,
+    pub follows: BatchName,
     /// The records.
     pub deliveries: Vec<Delivery>,
 }
@@ -238,7 +279,8 @@ pub trait Sink: Debug + Send + Sync {
     /// Class Halted if what is there does not fit the rules. A repeat is harmless.
     async fn prepare(&self) -> Result<(), PortError>;
 
-    /// The mark; `None` if nobody has written the sink.
+    /// The mark; `None` if nobody has written the sink. A batch that is not confirmed yet does not
+    /// count: a sink that stops at once would be taken for one that went back.
     async fn mark(&self) -> Result<Option<Mark>, PortError>;
 
     /// Writes a batch: per key the greater rank wins, and an equal one replaces. A repeat is
@@ -247,8 +289,13 @@ pub trait Sink: Debug + Send + Sync {
     /// # Errors
     /// What [`Mark::after`] denies: class Fenced with `SINK_FENCED` if the sink has seen a greater
     /// fence, class Halted with `SINK_OWNED` if it belongs to another ledger or pipeline, and with
-    /// `SINK_WENT_BACK` if it lacks what it had taken; nothing was written. Class Terminal if the
-    /// batch is refused as a whole: the caller splits it.
+    /// `SINK_WENT_BACK` if it lacks what it had taken; for what a removed pipeline wrote, class
+    /// Fenced with `PIPELINE_REMOVED` if that one still sends, and class Halted with
+    /// `SINK_INHERITED` if the rules of another are not above its own; nothing was written. Class
+    /// Terminal if the batch is refused as a whole: the caller splits it.
+    ///
+    /// A batch whose mark says that the pipeline was removed makes the sink forget its deletions:
+    /// whoever comes next writes under greater rules.
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError>;
 
     /// Whether an applied batch is durable. A repeat is harmless.

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::failure::PortError;
+use crate::failure::{FailureClass, PortError};
 use crate::{
     Document, Incarnation, Key, LedgerId, Moment, Place, RegistrationCounter, Signature, Stamp,
     Version,
@@ -61,6 +61,32 @@ pub struct Registration {
     pub counter: RegistrationCounter,
     /// Every change with a write that this includes was consumed.
     pub passed: Moment,
+}
+
+impl Registration {
+    /// The acknowledgement to store, given the one that is held: the one place where is decided
+    /// whose it can be. It is the one that is held, stored again, or the one after it (F2): a
+    /// source that was restored does not take it and with it the look of never having been.
+    ///
+    /// # Errors
+    /// Class Halted with `SOURCE_WENT_BACK` if one between them is lacking, with
+    /// `LEDGER_WENT_BACK` if a later one is held.
+    pub fn after(held: Option<&Self>, sent: &Self) -> Result<Self, PortError> {
+        let last = held.map_or(RegistrationCounter::new(0), |held| held.counter);
+        let went_back = if sent.counter > last.next() {
+            Code::SOURCE_WENT_BACK
+        } else if sent.counter < last {
+            Code::LEDGER_WENT_BACK
+        } else {
+            let passed = held.map_or(Moment::BEGINNING, |held| held.passed.clone());
+            return Ok(Self {
+                counter: sent.counter,
+                passed: passed.or_later(sent.passed.clone()),
+            });
+        };
+        let detail = format!("acknowledgement {} comes after number {last}", sent.counter);
+        Err(PortError::new("acknowledge", FailureClass::Halted, went_back).detail(detail))
+    }
 }
 
 /// What a page says about the source, read in the page's own snapshot.
@@ -135,7 +161,11 @@ pub trait Feed: Debug + Send + Sync {
     /// tables that nobody has expanded yet. Expands none, and writes nothing.
     async fn pending(&self) -> Result<bool, PortError>;
 
-    /// Stores an acknowledgement durably. Never moves one back. A repeat is harmless.
+    /// Stores an acknowledgement durably, if it is the one after the one that is held. A repeat is
+    /// harmless.
+    ///
+    /// # Errors
+    /// What [`Registration::after`] denies; nothing was written.
     async fn register(
         &self,
         consumer: &Consumer,
@@ -145,8 +175,13 @@ pub trait Feed: Debug + Send + Sync {
     /// Forgets a consumer, so that it holds no tombstone back. A repeat is harmless.
     async fn forget(&self, consumer: &Consumer) -> Result<(), PortError>;
 
-    /// Removes tombstones that every registered consumer has passed, in one bounded transaction,
-    /// and returns how many. Call again until it is 0.
+    /// Removes what nobody needs any more, above all tombstones that every registered consumer has
+    /// passed, in one bounded transaction, and returns how many rows were removed or looked at.
+    /// Call again until it is 0: then nothing is left, until another change is recorded or consumed.
+    ///
+    /// While capture is not trusted every tombstone stays, which is looked at in the same
+    /// transaction: its row may have come and gone again past capture, and been delivered between;
+    /// only the tombstone makes [`Capture::fill`] bury it.
     async fn prune(&self) -> Result<u64, PortError>;
 
     /// A number that differs after another connection has committed. Costs next to nothing. It
@@ -218,6 +253,10 @@ pub struct CaptureReport {
     pub feed_rows: u64,
     /// Tombstones among them.
     pub tombstones: u64,
+    /// The newest version that was given.
+    pub newest: Version,
+    /// How many are registered to read the feed.
+    pub consumers: u64,
 }
 
 /// What a page of the audit found: the feed held against the table itself.

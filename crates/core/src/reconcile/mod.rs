@@ -28,7 +28,7 @@ use crate::code::Code;
 use crate::compare::Owns;
 use crate::ports::{CaptureState, Event, LedgerWrite, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
-use crate::{Key, Stamp, Timestamp};
+use crate::{Key, Stamp, Timestamp, limits};
 
 /// What a run of reconcile works under, frozen when it begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,6 +172,9 @@ impl Procedure for Reconcile {
                 Phase::Auditing { report, .. },
                 Observation::Audited { next, missed, ghosts, numbered },
             ) => audited(terms, report, next, (missed, ghosts), numbered),
+            (phase @ (Phase::Comparing { .. } | Phase::Purging { .. }), Observation::Listing) => {
+                phase.listing()
+            }
             (
                 Phase::Comparing { mut report, .. },
                 Observation::Compared { next, found, park, numbered },
@@ -208,15 +211,14 @@ impl Procedure for Reconcile {
                 | Phase::Done { .. }
                 | Phase::Failed { .. },
                 Observation::Audited { .. }
+                | Observation::Listing
                 | Observation::Compared { .. }
                 | Observation::Purged { .. }
                 | Observation::Awaited { .. },
             ) => return Err(misplaced),
         };
         let mut writes = next.events();
-        if !parked.is_empty() {
-            writes.push(LedgerWrite::Enqueue(parked));
-        }
+        writes.extend((!parked.is_empty()).then_some(LedgerWrite::Enqueue(parked)));
         Ok(Step { next, writes })
     }
 }
@@ -261,11 +263,15 @@ fn purged(report: Report, next: Option<Key>, exceeded: bool) -> Phase {
 
 /// After the last range (Q1): the number and the share of orphans, and of documents to be written
 /// again, are known only now.
-fn compared(terms: &Terms, report: Report) -> Phase {
+fn compared(terms: &Terms, mut report: Report) -> Phase {
     if report.ahead > 0 {
         return Phase::Failed { code: Code::SINK_AHEAD, report };
     }
-    if report.orphans + report.altered.unwrap_or(0) == 0 || report.rounds > 0 {
+    if report.rounds > 0 {
+        report.settle_deletions();
+        return Phase::Settling { report };
+    }
+    if report.orphans + report.altered.unwrap_or(0) == 0 {
         return Phase::Settling { report };
     }
     match terms.guard.judge(&report) {
@@ -278,8 +284,14 @@ fn settled(mut report: Report, reached: bool) -> Phase {
     if !reached {
         return Phase::Settling { report };
     }
-    let again = report.repaired() && report.rounds == 0;
+    let first = report.rounds == 0;
+    if first && report.late > 0 && !report.retaken {
+        report.retaken = true;
+        report.waiting = 0;
+        return Phase::Comparing { after: None, report };
+    }
     report.rounds += 1;
+    let again = first && report.repaired();
     if again { Phase::Comparing { after: None, report } } else { Phase::Done { report } }
 }
 
@@ -309,6 +321,17 @@ impl Phase {
                 Self::Failed { code, report: self.report().cloned().unwrap_or_default() }
             }
         }
+    }
+
+    /// Counts a listing that begins. A run whose workers all die or stop in the middle of one would
+    /// list for ever.
+    fn listing(mut self) -> Self {
+        let (Self::Comparing { report, .. } | Self::Purging { report, .. }) = &mut self else {
+            return self;
+        };
+        report.listings += 1;
+        let endless = report.listings > limits::LISTINGS_MAX;
+        if endless { self.failed(Code::LISTING_UNFINISHED) } else { self }
     }
 
     /// What was found so far.

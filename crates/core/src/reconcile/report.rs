@@ -43,8 +43,27 @@ pub struct Report {
     pub foreign: u64,
     /// Records that came back as the same difference and were parked.
     pub parked: u64,
+    /// Parked records that were gone from both sides, and are parked no more.
+    #[serde(default)]
+    pub unparked: u64,
+    /// Orphans whose removal was an item before anything was removed.
+    #[serde(default)]
+    pub waiting: u64,
+    /// The same afterwards: those that came to it are not deleted yet.
+    #[serde(default)]
+    pub undone: u64,
     /// Rounds that have ended.
     pub rounds: u32,
+    /// Differences of records that were delivered so lately that the listing may not have shown it:
+    /// they are judged again in a first round of its own.
+    #[serde(default)]
+    pub late: u64,
+    /// Whether they were.
+    #[serde(default)]
+    pub retaken: bool,
+    /// How often the sink was listed from the beginning, where that is worth counting.
+    #[serde(default)]
+    pub listings: u32,
     /// The last write that gave numbers: what follow has to reach.
     pub numbered: Stamp,
 }
@@ -60,7 +79,7 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, found: Found) {
-        if self.rounds == 0 {
+        if self.rounds == 0 && !self.retaken {
             self.listed += found.listed;
             self.live += found.live;
             self.unmarked += found.unmarked;
@@ -70,6 +89,17 @@ impl Report {
         self.altered = self.altered.map(|altered| altered + found.altered);
         self.orphans += found.orphans;
         self.ahead += found.ahead;
+        self.late += found.late;
+        self.unparked += found.unparked;
+        let waiting = if self.rounds == 0 { &mut self.waiting } else { &mut self.undone };
+        *waiting += found.waiting;
+    }
+
+    /// What was not let go is not called deleted.
+    pub(super) fn settle_deletions(&mut self) {
+        let undone = self.undone.saturating_sub(self.waiting).min(self.deleted);
+        self.deleted -= undone;
+        self.refused += undone;
     }
 
     /// Whether anything was given a number or removed.

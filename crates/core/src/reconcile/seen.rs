@@ -56,6 +56,8 @@ pub enum Observation {
         /// The last write that gave numbers.
         numbered: Option<Stamp>,
     },
+    /// The sink is listed anew, from the beginning.
+    Listing,
     /// A range of the comparison.
     Compared {
         /// Where the next range begins; none after the last.
@@ -112,6 +114,12 @@ pub struct Found {
     pub ahead: u64,
     /// Entries of the sink that are not the pipeline's and were left alone.
     pub unmarked: u64,
+    /// Orphans whose removal is an item: it is tried, or waits for an operator.
+    pub waiting: u64,
+    /// Parked records that were gone from both sides, and are settled.
+    pub unparked: u64,
+    /// Differences of records that were delivered so lately that the listing may not show it.
+    pub late: u64,
 }
 
 impl Observation {
@@ -119,6 +127,7 @@ impl Observation {
         match self {
             Self::Looked(_) => "looked",
             Self::Audited { .. } => "audited",
+            Self::Listing => "listing",
             Self::Compared { .. } => "compared",
             Self::Purged { .. } => "purged",
             Self::Refused(_) => "refused",

@@ -15,7 +15,7 @@ pub use key::Key;
 pub use moment::{InvalidMoment, Moment, Place, Stamp};
 pub use name::{InvalidName, PipelineName, ScopeId};
 pub use number::{
-    Attempt, Epoch, Fence, Generation, MarkNumber, Rank, RegistrationCounter, Revision,
+    Attempt, BatchName, Epoch, Fence, Generation, MarkNumber, Rank, RegistrationCounter, Revision,
     RulesNumber, RunVersion, SwapNumber, Version,
 };
 pub use time::Timestamp;

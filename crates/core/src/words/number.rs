@@ -79,6 +79,25 @@ impl MarkNumber {
     }
 }
 
+/// Names a batch: the fence of the holder that sent it, and its number. Two holders may give one
+/// number to different batches, when nothing is known of what the one before has sent; the later
+/// fence is the later batch.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct BatchName {
+    /// Whose it is.
+    pub fence: Fence,
+    /// Counts the holder's batches.
+    pub number: MarkNumber,
+}
+
+impl fmt::Display for BatchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} under fence {}", self.number, self.fence)
+    }
+}
+
 /// How often something was tried: 0 before the first try.
 pub type Attempt = u32;
 

@@ -7,6 +7,8 @@ use truekeep_core::{Fingerprint, Revision, Timestamp};
 use super::*;
 use crate::entropy::{RandomEntropy, ledger_id};
 
+const NOTHING: Remains = Remains { rules: RulesNumber::new(0), anew: false };
+
 fn rules(text: &str) -> Rules {
     Rules {
         text: format!("{{\"table\":\"{text}\"}}"),
@@ -25,18 +27,22 @@ fn name() -> PipelineName {
 #[tokio::test]
 async fn the_first_start_announces_and_a_later_one_changes_nothing() {
     let ledger = ledger();
-    let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
+    let first =
+        first_start(&ledger, &RandomEntropy, &name(), &rules("a"), NOTHING).await.expect("new");
     assert_eq!(first.rules.number, RulesNumber::new(1));
-    let again = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("same");
+    let again =
+        first_start(&ledger, &RandomEntropy, &name(), &rules("a"), NOTHING).await.expect("same");
     assert_eq!(again, first);
 }
 
 #[tokio::test]
 async fn a_start_with_other_rules_is_refused() {
     let ledger = ledger();
-    let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
-    let error =
-        first_start(&ledger, &RandomEntropy, &name(), &rules("b")).await.expect_err("other");
+    let first =
+        first_start(&ledger, &RandomEntropy, &name(), &rules("a"), NOTHING).await.expect("new");
+    let error = first_start(&ledger, &RandomEntropy, &name(), &rules("b"), NOTHING)
+        .await
+        .expect_err("other");
     assert_eq!(error.code, Code::RULES_CHANGED);
     assert_eq!(ledger.pipeline(&name()).await.expect("read"), Some(first));
 }
@@ -44,19 +50,22 @@ async fn a_start_with_other_rules_is_refused() {
 #[tokio::test]
 async fn an_operator_announces_the_same_rules_under_a_new_number() {
     let ledger = ledger();
-    let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
-    let second = announce(&ledger, &RandomEntropy, &name(), &rules("a"), Some(&first), true).await;
+    let first =
+        first_start(&ledger, &RandomEntropy, &name(), &rules("a"), NOTHING).await.expect("new");
+    let second =
+        announce(&ledger, &RandomEntropy, &name(), &rules("a"), Some(&first), NOTHING).await;
     assert_eq!(second.expect("announced").rules.number, RulesNumber::new(2));
 }
 
 #[tokio::test]
 async fn who_announces_second_is_told() {
     let ledger = ledger();
-    let first = first_start(&ledger, &RandomEntropy, &name(), &rules("a")).await.expect("new");
-    announce(&ledger, &RandomEntropy, &name(), &rules("b"), Some(&first), true)
+    let first =
+        first_start(&ledger, &RandomEntropy, &name(), &rules("a"), NOTHING).await.expect("new");
+    announce(&ledger, &RandomEntropy, &name(), &rules("b"), Some(&first), NOTHING)
         .await
         .expect("first");
-    let late = announce(&ledger, &RandomEntropy, &name(), &rules("c"), Some(&first), true).await;
+    let late = announce(&ledger, &RandomEntropy, &name(), &rules("c"), Some(&first), NOTHING).await;
     assert_eq!(late.expect_err("outpaced").code, Code::RULES_CHANGED);
 }
 

@@ -14,7 +14,7 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
     let (mut targets, mut feeds) = (BTreeMap::new(), BTreeMap::new());
     for (pipeline, at) in &parts.pipelines {
         if let Some((_, Some(source))) = parts.sources.get(&pipeline.source) {
-            let feed = (source.location.canonical(), pipeline.table.to_ascii_lowercase());
+            let feed = source.relation(&pipeline.table);
             one_feed(gather, pipeline, feeds.entry(feed).or_insert(pipeline));
         }
         if let Some((_, Some(sink))) = parts.sinks.get(&pipeline.sink) {
@@ -60,8 +60,7 @@ fn own_table(
     sink: &SinkConfig,
 ) {
     let Some((_, Some(source))) = parts.sources.get(&pipeline.source) else { return };
-    let followed = (source.location.canonical(), pipeline.table.to_ascii_lowercase());
-    if target(sink) == followed {
+    if target(sink) == source.relation(&pipeline.table) {
         let message = format!("pipeline `{}` would write the table that it follows", pipeline.name);
         gather.problem(at, message, "choose another `table` or file for the sink");
     }
@@ -74,7 +73,7 @@ fn separate(parts: &Parts, gather: &Gather<'_>) {
     let clashes = |location: &Location| location.canonical() == ledger.canonical();
     let remedy = "give the ledger a file of its own";
     for (name, (at, source)) in &parts.sources {
-        if source.as_ref().is_some_and(|source| clashes(&source.location)) {
+        if source.as_ref().and_then(|source| source.file()).is_some_and(clashes) {
             let message = format!("source `{name}` is the ledger's file");
             gather.problem(&at.span, message, remedy);
         }

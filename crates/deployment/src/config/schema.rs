@@ -39,7 +39,7 @@ pub(super) const FIELD: &[&str] =
 /// `layout = { .. }`.
 pub(super) const LAYOUT: &[&str] = &["json"];
 /// `[worker]`.
-pub(super) const WORKER: &[&str] = &["lease", "listen"];
+pub(super) const WORKER: &[&str] = &["lease", "listen", "spill"];
 
 /// Every table with its keys.
 #[cfg(test)]

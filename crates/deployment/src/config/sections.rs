@@ -14,13 +14,15 @@ use truekeep_core::limits::{DOCUMENT_BYTES_MAX, LEASE_TTL, PAGE_ROWS, PAGE_ROWS_
 use super::problem::Problem;
 use super::reader::{Found, Gather, Reader, nearest};
 use super::{
-    Config, DocumentConfig, Environment, InvalidConfig, LayoutConfig, LedgerConfig, Location,
-    MirrorConfig, PipelineConfig, SinkConfig, SourceConfig, TargetConfig, WatchConfig,
+    Address, Config, DocumentConfig, Environment, InvalidConfig, LayoutConfig, LedgerConfig,
+    Location, MirrorConfig, PipelineConfig, SinkConfig, SourceConfig, TargetConfig, WatchConfig,
     WorkerConfig, conflicts, quantity, schema,
 };
 
 /// The ledger's file where no other is named, beside the configuration.
 const LEDGER_FILE: &str = "truekeep.db";
+
+const URL_REMEDY: &str = "write where it is, as in `url = \"sqlite:app.db\"`";
 
 /// Where the service answers unless told otherwise: on this machine only.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9187);
@@ -108,7 +110,13 @@ fn ledger(file: &Reader<'_>) -> Option<Found<LedgerConfig>> {
 }
 
 fn source(table: &Reader<'_>) -> Option<SourceConfig> {
-    Some(SourceConfig { location: location(table, "url")?.value })
+    let written = table.value("url").and_then(|value| value.get_ref().as_str()).map(str::to_owned);
+    let url = table.required("url", URL_REMEDY)?;
+    if url.value.starts_with("postgres://") || url.value.starts_with("postgresql://") {
+        return Some(SourceConfig::Postgres(Address::new(written.unwrap_or_default(), url.value)));
+    }
+    let known = "sqlite, postgres (as in `postgres://user@host/name`)";
+    Some(SourceConfig::Sqlite(file(table, url, written, known)?.value))
 }
 
 fn sink(table: &Reader<'_>) -> Option<SinkConfig> {
@@ -303,7 +311,7 @@ fn watch(table: &Reader<'_>) -> Option<WatchConfig> {
 }
 
 fn worker(file: &Reader<'_>) -> Option<WorkerConfig> {
-    let mut worker = WorkerConfig { lease: LEASE_TTL, listen: LISTEN };
+    let mut worker = WorkerConfig { lease: LEASE_TTL, listen: LISTEN, spill: None };
     if file.value("worker").is_none() {
         return Some(worker);
     }
@@ -314,6 +322,8 @@ fn worker(file: &Reader<'_>) -> Option<WorkerConfig> {
             .map_err(|_| "write an address with a port, as in \"127.0.0.1:9187\"".to_owned())
     };
     worker.listen = table.parsed("listen", address).unwrap_or(worker.listen);
+    let folder = optional(&table, "spill", |table, key| filled(table, key, table.text(key)?))?;
+    worker.spill = folder.map(|folder| table.gather.folder.join(folder.value));
     Some(worker)
 }
 
@@ -341,7 +351,17 @@ pub(super) fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Opt
 /// A `sqlite:` address, with a path from the configuration's folder.
 fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
     let written = table.value(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned);
-    let url = table.required(key, "write where it is, as in `url = \"sqlite:app.db\"`")?;
+    let url = table.required(key, URL_REMEDY)?;
+    file(table, url, written, "sqlite")
+}
+
+/// The same, once it is read.
+fn file(
+    table: &Reader<'_>,
+    url: Found<String>,
+    written: Option<String>,
+    known: &str,
+) -> Option<Found<Location>> {
     let problem = |message: String, remedy: &str| {
         table.gather.problem(&url.span, message, remedy);
         None
@@ -352,10 +372,10 @@ fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
     };
     if scheme != "sqlite" {
         let remedy = match scheme {
-            "memory" => "known here: sqlite; only a ledger can be in memory",
-            _ => "known: sqlite",
+            "memory" => format!("known here: {known}; only a ledger can be in memory"),
+            _ => format!("known: {known}"),
         };
-        return problem(format!("unknown kind of database `{scheme}`"), remedy);
+        return problem(format!("unknown kind of database `{scheme}`"), &remedy);
     }
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() || path == ":memory:" || path.contains('?') {

@@ -72,7 +72,7 @@ fn the_example_states_the_defaults() {
     assert_eq!(products.page_rows, cities.page_rows);
     assert_eq!(products.normal_form, cities.normal_form);
     assert_eq!(products.document_max, cities.document_max);
-    assert_eq!(example.worker, least.worker);
+    assert_eq!(WorkerConfig { spill: None, ..example.worker }, least.worker);
     assert_eq!(example.ledger, least.ledger);
     let layout = |config: &Config, pipeline| match &config.sink_of(pipeline).target {
         TargetConfig::Mirror(mirror) => mirror.layout.clone(),
@@ -87,12 +87,15 @@ fn paths_are_seen_from_the_configuration() {
     let path = Path::new("/etc/keep/truekeep.toml");
     let config = Config::parse(path, GOOD, &environment).expect("good");
     let cities = config.pipeline("cities").expect("there");
-    assert_eq!(config.source_of(cities).location.path(), Path::new("/etc/keep/app.db"));
+    assert_eq!(
+        config.source_of(cities).file().expect("a file").path(),
+        Path::new("/etc/keep/app.db")
+    );
     let LedgerConfig::Sqlite(ledger) = &config.ledger else { panic!("a file by default") };
     assert_eq!(ledger.path(), Path::new("/etc/keep/truekeep.db"));
     let absolute = GOOD.replace("sqlite:app.db", "sqlite:///srv/app.db");
     let config = Config::parse(path, &absolute, &environment).expect("good");
-    assert_eq!(config.sources["app"].location.path(), Path::new("/srv/app.db"));
+    assert_eq!(config.sources["app"].file().expect("a file").path(), Path::new("/srv/app.db"));
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn a_kind_that_is_not_known_names_those_that_are() {
         "unknown_kinds",
         all(&[
             ("kind = \"sqlite\"", "kind = \"kafka\""),
-            ("sqlite:app.db", "postgres://localhost/app"),
+            ("sqlite:app.db", "mysql://localhost/app"),
             ("sqlite:app.db", "app.db"),
             ("sqlite:app.db", "memory:"),
             ("sqlite:app.db", "sqlite::memory:"),
@@ -228,7 +231,7 @@ fn a_secret_stands_in_no_debug_and_no_error() {
         .replace("sqlite:mirror.db", "sqlite:${file:password}.db");
     let config = Config::parse(&path, &text, &environment).expect("good");
     let cities = config.pipeline("cities").expect("there");
-    let source = config.source_of(cities).location.path();
+    let source = config.source_of(cities).file().expect("a file").path();
     assert!(source.ends_with("hunter2-secret.db"), "{}", source.display());
     assert!(config.sink_of(cities).target.location().path().ends_with("s3cr3t-word.db"));
     let shown = format!("{config:?}");

@@ -47,11 +47,16 @@ fn known() -> Known {
         phase: None,
         reconcile: None,
         lease: None,
+        removed: false,
     }
 }
 
+fn current(version: u64) -> Freshness {
+    Freshness::Current(Moment::at(Version::new(version)))
+}
+
 fn complete(known: &Known, wanted: Wanted) -> bool {
-    judge(known, &wanted, Freshness::AsOfCertificate).0.complete
+    judge(known, &wanted, &Freshness::AsOfCertificate).0.complete
 }
 
 #[test]
@@ -60,6 +65,10 @@ fn a_complete_certificate_covers_what_its_moment_includes() {
     assert!(complete(&known(), Wanted::default()));
     assert!(complete(&known(), token(5)));
     assert!(!complete(&known(), token(6)));
+    // The moments of a source go on while its table does not change.
+    assert!(needs_source(&known(), &token(6)) && !needs_source(&known(), &token(5)));
+    assert!(judge(&known(), &token(6), &current(6)).0.complete);
+    assert!(!judge(&known(), &token(7), &current(6)).0.complete);
 }
 
 #[test]
@@ -68,7 +77,7 @@ fn an_old_certificate_covers_only_if_the_source_has_nothing_new() {
     assert!(complete(&known(), wanted(10)));
     assert!(!complete(&known(), wanted(9)));
     assert!(needs_source(&known(), &wanted(9)));
-    assert!(judge(&known(), &wanted(9), Freshness::Current).0.complete);
+    assert!(judge(&known(), &wanted(9), &current(5)).0.complete);
 }
 
 #[test]
@@ -98,9 +107,9 @@ fn a_certificate_of_other_rules_is_stale() {
 
 #[test]
 fn all_are_complete_only_if_each_is() {
-    let one = || judge(&known(), &Wanted::default(), Freshness::AsOfCertificate);
+    let one = || judge(&known(), &Wanted::default(), &Freshness::AsOfCertificate);
     let unknown = Known { record: None, certificate: None, ..known() };
-    let other = judge(&unknown, &Wanted::default(), Freshness::AsOfCertificate);
+    let other = judge(&unknown, &Wanted::default(), &Freshness::AsOfCertificate);
     assert!(Coverage::of(vec![one(), one()]).complete);
     let both = Coverage::of(vec![one(), other]);
     assert_eq!((both.complete, both.state), (false, "unknown"));
@@ -138,7 +147,8 @@ async fn an_idle_feed_is_as_fresh_as_just_now() {
     let source = MemorySource::captured();
     source.put(&Key::new("a"), "1");
     let known = tailed(&source).await;
-    assert_eq!(freshness(&known, &source).await.expect("read"), Freshness::Current);
+    let now = Freshness::Current(known.moment().cloned().expect("it is complete"));
+    assert_eq!(freshness(&known, &source).await.expect("read"), now);
     source.put(&Key::new("a"), "2");
     assert_eq!(freshness(&known, &source).await.expect("read"), Freshness::AsOfCertificate);
 }

@@ -60,6 +60,29 @@ pub async fn sink_as_it_is(
     Ok(Arc::new(MemorySink::new()))
 }
 
+/// Opens a sink to leave it: none is made for that. Whoever has a mirror open has made its file.
+///
+/// # Errors
+/// The sink's.
+pub async fn sink_if_there(
+    config: &Config,
+    pipeline: &PipelineConfig,
+    source: &SourcePorts,
+) -> Result<Arc<dyn Sink>, PortError> {
+    match &config.sink_of(pipeline).target {
+        TargetConfig::Mirror(mirror) if is_to_be_made(mirror) => Ok(Arc::new(MemorySink::new())),
+        _ => open_sink(config, pipeline, source).await,
+    }
+}
+
+/// Whether there is no file yet, and a folder for it. A folder that is missing may be a disk that is
+/// not there now.
+fn is_to_be_made(mirror: &MirrorConfig) -> bool {
+    let path = mirror.location.path();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    !path.exists() && folder.is_none_or(Path::is_dir)
+}
+
 fn spec(mirror: &MirrorConfig, source: &SourcePorts) -> MirrorSpec {
     let layout = match &mirror.layout {
         LayoutConfig::Json(column) => Layout::Json { column: column.clone() },
@@ -85,9 +108,7 @@ pub async fn check_sink(
 ) -> Result<SinkCheck, PortError> {
     let there = match &config.sink_of(pipeline).target {
         TargetConfig::Mirror(mirror) => {
-            let path = mirror.location.path();
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            if !path.exists() && folder.is_none_or(Path::is_dir) {
+            if is_to_be_made(mirror) {
                 return Ok(SinkCheck::ToBeMade);
             }
             open_mirror(mirror, source).await?.inspect().await?

@@ -1,4 +1,4 @@
-//! Sources: a table of a SQLite database.
+//! Sources: a table of a SQLite database, or of a Postgres server's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,11 +6,15 @@ use std::sync::Arc;
 use truekeep_adapter_sqlite::{
     Cause, Projection, RelationSpec, SqliteSource, Unindexed, Watch, introspect,
 };
+#[cfg(not(feature = "postgres"))]
+use truekeep_core::code::Code;
+#[cfg(not(feature = "postgres"))]
+use truekeep_core::failure::FailureClass;
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Feed, Records};
 
 use super::BUSY_MAX;
-use crate::config::{Config, DocumentConfig, PipelineConfig, WatchConfig};
+use crate::config::{Config, DocumentConfig, PipelineConfig, SourceConfig, WatchConfig};
 use crate::rules::Rules;
 
 /// The source's side of a pipeline.
@@ -47,7 +51,18 @@ pub async fn open_source(
     config: &Config,
     pipeline: &PipelineConfig,
 ) -> Result<SourcePorts, PortError> {
-    let location = &config.source_of(pipeline).location;
+    let location = match config.source_of(pipeline) {
+        SourceConfig::Sqlite(location) => location,
+        #[cfg(feature = "postgres")]
+        SourceConfig::Postgres(address) => {
+            return super::postgres::open(config, pipeline, address).await;
+        }
+        #[cfg(not(feature = "postgres"))]
+        SourceConfig::Postgres(address) => {
+            let error = PortError::new("open a source", FailureClass::Halted, Code::CONFIG_INVALID);
+            return Err(error.detail(format!("{address}: this program was built without Postgres")));
+        }
+    };
     let source = SqliteSource::open(location.path(), spec(pipeline), BUSY_MAX).await?;
     let columns = source.shape().into_iter().map(|column| (column.name, column.declared_type));
     let rules = Rules::of(pipeline, config.sink_of(pipeline), &source.fingerprint_parts());

@@ -59,6 +59,7 @@ impl Asked {
             leases: Arc::new(MockLeases::new()),
             items: Arc::new(MockItems::new()),
             clock: Arc::new(clock),
+            spill: Arc::new(truekeep_adapter_memory::MemorySpill::new(0)),
             entropy: Arc::new(entropy),
         };
         Self { ports, commits, waits }
@@ -99,8 +100,11 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         batches: Batches::default(),
         rows: 1_000,
         items_checked: Some(None),
+        littered: false,
         claimed: Vec::new(),
         beside: None,
+        pass: None,
+        awaited: std::collections::BTreeSet::new(),
         feeds_turn: false,
     }
 }

@@ -9,8 +9,10 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{Listing, Sink};
 use truekeep_core::{Key, Rank};
 
+use super::sorted::Sorted;
+
 /// How often a page may come again as it was before that counts as standing still.
-const REPEATS_MAX: u32 = 3;
+pub(super) const REPEATS_MAX: u32 = 3;
 
 /// A page of the listing.
 #[derive(Debug)]
@@ -23,10 +25,19 @@ pub(super) struct Page {
     pub unmarked: u64,
 }
 
-/// A sink's listing.
+/// Where entries come from.
+#[derive(Debug)]
+pub(super) enum Origin<'p> {
+    /// A sink that lists in the order of keys.
+    Sink(&'p dyn Sink),
+    /// A listing that was sorted.
+    Sorted(&'p mut Sorted),
+}
+
+/// A listing.
 #[derive(Debug)]
 pub(super) struct Listed<'p> {
-    sink: &'p dyn Sink,
+    origin: Origin<'p>,
     owns: Owns,
     limit: u32,
     /// The ends of the page before.
@@ -34,8 +45,8 @@ pub(super) struct Listed<'p> {
 }
 
 impl<'p> Listed<'p> {
-    pub fn new(sink: &'p dyn Sink, owns: Owns, limit: u32) -> Self {
-        Self { sink, owns, limit, before: None }
+    pub fn new(origin: Origin<'p>, owns: Owns, limit: u32) -> Self {
+        Self { origin, owns, limit, before: None }
     }
 
     /// The next page with anything after this key in it, or the last page.
@@ -45,7 +56,10 @@ impl<'p> Listed<'p> {
     /// neither ends nor goes on.
     pub async fn page(&mut self, after: Option<&Key>) -> Result<Page, PortError> {
         for _ in 0..REPEATS_MAX {
-            let listing = self.sink.list(after.cloned(), self.limit).await?;
+            let listing = match &mut self.origin {
+                Origin::Sink(sink) => sink.list(after.cloned(), self.limit).await?,
+                Origin::Sorted(sorted) => sorted.list(after, self.limit).await?,
+            };
             let ends = ends(&listing);
             if !listing.end && (ends.is_none() || ends == self.before) {
                 continue;
@@ -55,8 +69,7 @@ impl<'p> Listed<'p> {
                 return Ok(page);
             }
         }
-        let after = after.map_or_else(|| "the beginning".to_owned(), Key::to_string);
-        Err(disordered().detail(format!("the sink neither ended nor went on after {after}")))
+        Err(standstill(after))
     }
 
     /// None if the page holds nothing after the key.
@@ -98,6 +111,11 @@ impl<'p> Listed<'p> {
 fn ends(listing: &Listing) -> Option<(Key, Key)> {
     let first = listing.entries.first()?.key.clone();
     Some((first, listing.entries.last()?.key.clone()))
+}
+
+pub(super) fn standstill(after: Option<&Key>) -> PortError {
+    let after = after.map_or("the beginning", Key::as_str);
+    disordered().detail(format!("the sink neither ended nor went on after {after}"))
 }
 
 fn disordered() -> PortError {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 use truekeep_adapter_memory::MemorySource;
 use truekeep_core::code::Code;
-use truekeep_core::ports::{Feed, Item, ItemKind, KeyPage, Loaded, MockItems, Sink};
+use truekeep_core::ports::{Feed, Item, ItemKind, ItemState, KeyPage, Loaded, MockItems, Sink};
 use truekeep_core::{Document, PipelineName, Timestamp, Value, Version};
 use truekeep_sink_memory::{Held, MemorySink};
 
@@ -102,6 +102,7 @@ impl World {
             scope: scope(),
             rules: RULES,
             cursor: Place::at(Version::new(self.cursor)),
+            since: None,
             deep,
             owns: self.owns,
             feed: &self.source,
@@ -228,6 +229,7 @@ async fn a_sink_that_cannot_verify_is_refused() {
         scope: scope(),
         rules: RULES,
         cursor: Place::START,
+        since: None,
         deep: true,
         owns: Owns::All,
         feed: &world.source,

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use truekeep_core::ports::{Applied, Change, MockClock, MockFeed, MockSink};
-use truekeep_core::{Document, Fence, Incarnation, LedgerId, MarkNumber, Value, Version};
+use truekeep_core::{
+    BatchName, Document, Fence, Incarnation, LedgerId, MarkNumber, Value, Version,
+};
 
 use super::*;
 
@@ -98,6 +100,7 @@ async fn numbered(
         rules: RulesNumber::new(2),
         fence: Fence::new(1),
         number: MarkNumber::new(8),
+        removed: false,
     };
     let courier = Courier {
         sink,
@@ -113,6 +116,10 @@ async fn numbered(
 
 fn sizes(batches: &Sizes) -> Vec<usize> {
     batches.lock().expect("sound").iter().map(Vec::len).collect()
+}
+
+fn batch(number: u64) -> BatchName {
+    BatchName { fence: Fence::new(1), number: MarkNumber::new(number) }
 }
 
 /// Rule 66.
@@ -284,7 +291,7 @@ async fn each_batch_has_a_number_of_its_own_and_names_the_one_that_is_held() {
     let mut sink = MockSink::new();
     sink.expect_apply().returning(move |batch| {
         let mut marks = marks.lock().expect("sound");
-        marks.push((batch.mark.number.get(), batch.follows.get()));
+        marks.push((batch.mark.number.get(), batch.follows.number.get()));
         if marks.len() == 2 {
             return Err(error(FailureClass::Unknown));
         }
@@ -292,13 +299,30 @@ async fn each_batch_has_a_number_of_its_own_and_names_the_one_that_is_held() {
         Ok(Applied { outcomes, receipt: Receipt(0) })
     });
     sink.expect_confirm().returning(|_| Ok(Confirmation::Confirmed));
-    let mut batches = Batches { taken: MarkNumber::new(8), ..Batches::default() };
+    let mut batches = Batches { taken: batch(8), ..Batches::default() };
     let two = || vec![upsert("a", 90), upsert("b", 90)];
     let first = numbered(&sink, &[], two(), &|| true, &mut batches).await;
     first.expect_err("nobody knows whether the second was written");
     let second = numbered(&sink, &[], two(), &|| true, &mut batches).await.expect("sent");
     let turn = MarkNumber::new(8).turn_after().get();
-    assert_eq!(second.mark, Some(MarkNumber::new(turn + 3)));
+    assert_eq!(second.mark, Some(batch(turn + 3)));
     let expected = [(turn, 8), (turn + 1, turn), (turn + 2, turn), (turn + 3, turn + 2)];
     assert_eq!(*seen.lock().expect("sound"), expected);
+}
+
+/// A sink that stops at once may lose what it has taken and not confirmed: that is nothing to halt
+/// for, so the next batch does not rely on it.
+#[tokio::test]
+async fn a_batch_that_was_not_confirmed_is_not_known_to_be_held() {
+    let (mut sink, _) = sink(applied);
+    sink.checkpoint();
+    sink.expect_apply().returning(|batch| {
+        let outcomes = vec![Outcome::Applied; batch.deliveries.len()];
+        Ok(Applied { outcomes, receipt: Receipt(1) })
+    });
+    sink.expect_confirm().returning(|_| Err(error(FailureClass::Retry)));
+    let mut batches = Batches { taken: batch(8), ..Batches::default() };
+    let sent = numbered(&sink, &[], deliveries("a"), &|| true, &mut batches).await;
+    assert_eq!(sent.expect_err("not confirmed").class, FailureClass::Retry);
+    assert_eq!(batches.taken, batch(8));
 }

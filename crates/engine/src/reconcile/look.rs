@@ -2,23 +2,88 @@
 //!
 //! Invariants: Q1, Q2, Q3.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use truekeep_core::code::Code;
 use truekeep_core::compare::{Difference, Owns};
 use truekeep_core::failure::PortError;
+use truekeep_core::follow::{self, Delivered};
 use truekeep_core::limits;
-use truekeep_core::ports::{CaptureState, ItemKind, NewItem};
+use truekeep_core::ports::{
+    CaptureState, Change, ItemCursor, ItemFilter, ItemKind, NewItem, Settle,
+};
 use truekeep_core::reconcile::{Command, Found, Observation, Terms};
 use truekeep_core::{Key, Rank, Stamp};
 
+use super::Beside;
+use super::pass::Stage;
 use crate::comparison::{Comparison, Drift, Sides, Stretch};
-use crate::perform::{Shipment, tail_of};
+use crate::perform::{Performed, Shipment, tail_of};
 use crate::scope::{Held, Runner};
+use crate::turn::Turn;
 
 /// Keys of one page of either side.
-const PAGE: u32 = 1_000;
+pub(super) const PAGE: u32 = 1_000;
+
+/// What came of a look.
+pub(super) enum Looked {
+    Seen(Observation),
+    /// Nothing is to be seen for so long.
+    Waits(Duration),
+    /// Nothing is to be seen yet, and the next look goes on with it.
+    Works,
+}
 
 impl Runner {
+    /// What was seen; or why nothing was, without trouble.
     pub(super) async fn look_beside(
+        &self,
+        held: &mut Held,
+        beside: &Beside,
+        command: Command,
+    ) -> Result<Looked, PortError> {
+        if let Command::Compare { after, .. } | Command::Purge { after, .. } = &command {
+            match self.stage(held, &beside.run, after.as_ref()).await? {
+                Stage::Ready => {}
+                Stage::Begun => return Ok(Looked::Seen(Observation::Listing)),
+                Stage::Waits(length) => return Ok(Looked::Waits(length)),
+                Stage::Lists => return Ok(Looked::Works),
+            }
+        }
+        if let Command::Await { numbered } = command
+            && self.is_still_tried(held, numbered).await?
+        {
+            return Ok(Looked::Waits(self.settings.poll_every));
+        }
+        let terms = &beside.stored.terms;
+        self.see(held, terms, command).await.map(Looked::Seen)
+    }
+
+    /// Whether the delivery of a change up to this write is an item that is neither done nor parked.
+    /// Later changes hold nothing up; what was awaited once is awaited to its end, since a delete
+    /// that the feed has forgotten meanwhile is tried under a later number.
+    async fn is_still_tried(&self, held: &mut Held, numbered: Stamp) -> Result<bool, PortError> {
+        let mut awaited = BTreeSet::new();
+        let (mut after, mut more) = (None, held.tally.unsettled > 0);
+        while more {
+            let (scope, filter) = (&held.scope, ItemFilter::Unsettled);
+            let items = self.ports.items.list(scope, filter, after, PAGE).await?;
+            after = items.last().map(|last| ItemCursor(last.key.clone()));
+            more = after.is_some();
+            let keys: Vec<Key> = items.into_iter().map(|item| item.key).collect();
+            let rows = self.pipeline.feed.find(&keys).await?;
+            let is_ours = |(key, row): &(Key, Option<Change>)| {
+                held.awaited.contains(key) || row.as_ref().is_some_and(|row| row.stamp <= numbered)
+            };
+            awaited.extend(keys.into_iter().zip(rows).filter(is_ours).map(|(key, _)| key));
+        }
+        held.awaited = awaited;
+        let arrived = held.cursor().is_some_and(|at| at.covers(numbered));
+        Ok(arrived && !held.awaited.is_empty())
+    }
+
+    async fn see(
         &self,
         held: &mut Held,
         terms: &Terms,
@@ -45,7 +110,9 @@ impl Runner {
                 self.purge(held, stretch, next, (orphans_max, altered_max.unwrap_or(0))).await
             }
             Command::Await { numbered } => {
-                Ok(Observation::Awaited { reached: at.covers(numbered) })
+                // Nothing was numbered if it is zero.
+                let reached = numbered == Stamp::new(0) || at.covers(numbered);
+                Ok(Observation::Awaited { reached })
             }
         }
     }
@@ -66,6 +133,7 @@ impl Runner {
             scope: held.scope.clone(),
             rules: held.terms.rules,
             cursor: held.cursor().cloned().unwrap_or_default(),
+            since: None,
             deep,
             owns,
             feed: self.pipeline.feed.as_ref(),
@@ -78,26 +146,41 @@ impl Runner {
     /// The next part of the comparison, and where the one after it begins.
     async fn part(
         &self,
-        held: &Held,
+        held: &mut Held,
         owns: Owns,
         after: Option<Key>,
         deep: bool,
     ) -> Result<(Stretch, Option<Key>), PortError> {
-        let mut comparison = Comparison::begin(self.sides(held, owns, deep), after, PAGE);
-        let stretch = comparison.advance().await?.unwrap_or_default();
-        Ok((stretch, comparison.place().cloned()))
+        let mut sides = self.sides(held, owns, deep);
+        let Some(pass) = &mut held.pass else {
+            return next_part(Comparison::begin(sides, after, PAGE)).await;
+        };
+        let (sorted, cursor, since) = pass.parts(sides.cursor);
+        (sides.cursor, sides.since) = (cursor, Some(since));
+        let (stretch, next) = match sorted {
+            Some(sorted) => next_part(Comparison::over(sides, sorted, after, PAGE)).await?,
+            None => next_part(Comparison::begin(sides, after, PAGE)).await?,
+        };
+        pass.moves_to(next.clone());
+        held.pass.take_if(|_| next.is_none());
+        Ok((stretch, next))
     }
 
     async fn compare(
         &self,
-        held: &Held,
+        held: &mut Held,
         terms: &Terms,
         after: Option<Key>,
         park: bool,
     ) -> Result<Observation, PortError> {
         let (stretch, next) = self.part(held, terms.owns, after, terms.deep).await?;
-        let Stretch { listed, live, unmarked, .. } = stretch;
-        let mut found = Found { listed, live, unmarked, ..Found::default() };
+        let unparked = self.unpark(held, stretch.gone).await;
+        let Stretch { listed, live, unmarked, waiting, .. } = stretch;
+        // Keys younger than the listing's lag are judged again.
+        let lags = !self.pipeline.sink.capabilities().listing_lag.is_zero();
+        let late = if lags { stretch.late } else { 0 };
+        let found = Found { listed, live, unmarked, late, waiting, unparked, ..Found::default() };
+        let mut found = found;
         // A document that may only be newer than its version is delivered once more: that is no
         // repair, and does no harm.
         let (mut repairs, mut parked) = (stretch.undecided, Vec::new());
@@ -166,8 +249,30 @@ impl Runner {
         Ok(purged(buried, mended, sent.saturating_sub(refused), refused, false, numbered))
     }
 
+    /// Tells follow that parked items are done with, and counts them. If that fails, the next run
+    /// does it.
+    async fn unpark(&self, held: &mut Held, gone: Vec<Settle>) -> u64 {
+        if gone.is_empty() {
+            return 0;
+        }
+        let count = gone.len() as u64;
+        let delivered = Delivered { settled: gone, ..Delivered::default() };
+        let told = Performed::fact(follow::Observation::Redelivered(delivered));
+        match self.conclude(held, told.ailing(held.health.clone())).await {
+            Ok(Turn::Advanced) => count,
+            Ok(_) => 0,
+            Err(error) => {
+                tracing::warn!(code = %error.code, error = error.chain(), "unpark");
+                0
+            }
+        }
+    }
+
     /// Numbers keys, in transactions of the size that the source is promised.
-    async fn number(&self, keys: &[Key]) -> Result<(Option<Stamp>, Vec<Key>), PortError> {
+    pub(crate) async fn number(
+        &self,
+        keys: &[Key],
+    ) -> Result<(Option<Stamp>, Vec<Key>), PortError> {
         let (mut newest, mut foreign) = (None, Vec::new());
         for keys in keys.chunks(limits::SOURCE_WRITE_ROWS_MAX as usize) {
             let numbered = self.pipeline.capture.number(keys).await?;
@@ -176,6 +281,12 @@ impl Runner {
         }
         Ok((newest, foreign))
     }
+}
+
+async fn next_part(mut comparison: Comparison<'_>) -> Result<(Stretch, Option<Key>), PortError> {
+    let mut stretch = comparison.advance().await?.unwrap_or_default();
+    stretch.gone = comparison.gone().await?;
+    Ok((stretch, comparison.place().cloned()))
 }
 
 /// Counts one, and says yes.

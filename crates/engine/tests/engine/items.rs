@@ -6,6 +6,7 @@ use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{ItemKind, ItemState, Items, Retried};
 use truekeep_core::{Moment, Version};
 use truekeep_engine::Ending;
+use truekeep_sink_memory::Held;
 
 use crate::world::tap::{Fault, Grudge};
 use crate::world::{World, key, pass, pass_ms, row};
@@ -271,4 +272,29 @@ async fn an_item_is_delivered_as_its_row_is_now() {
     world.source.delete(&row(2));
     process.drain().await;
     assert!(world.equal());
+}
+
+/// An item may outlive what the feed remembers of its record, and the sink may remember a newer
+/// deletion: that is no sink that is ahead, and what somebody else put there is removed.
+#[tokio::test(start_paused = true)]
+async fn an_item_of_a_record_that_the_feed_has_forgotten_is_delivered_under_a_new_number() {
+    let world = World::new();
+    world.rows(0..10, "first");
+    world.drain().await;
+    world.source.delete(&row(3));
+    world.drain().await;
+    pass(2).await;
+    world.rows(0..1, "later");
+    let running = world.process().start();
+    pass(5).await;
+    running.stop().await;
+    assert!(!world.source.feed().contains_key(&row(3)), "its tombstone was pruned");
+    let foreign = Held { rank: None, ..world.sink.contents()[&row(4)].clone() };
+    world.sink.plant(row(3), foreign);
+    let (scope, key) = (World::scope(), row(3));
+    let wish = world.ledger.request(&scope, &key, Version::new(1), ItemKind::Delete);
+    assert_eq!(wish.await.expect("answered"), Retried::Pending);
+    assert_eq!(world.drain().await, Ending::Drained);
+    assert!(world.equal(), "{:?}", world.differences());
+    assert_eq!(world.counts().await, (State::Complete, 0, 0));
 }

@@ -10,7 +10,7 @@ use truekeep_core::follow::SourceWentBack;
 use truekeep_core::ports::{Archive, Capture};
 use truekeep_engine::Ending;
 
-use crate::world::{Process, World, pass, row};
+use crate::world::{Process, World, pass, pass_ms, row};
 
 /// A world that was delivered and changed, over several starts.
 async fn with_a_past(world: &World) {
@@ -49,6 +49,40 @@ async fn a_source_that_was_restored_halts_even_once_it_has_overtaken_the_cursor(
         let now = world.source.backup();
         world.source.restore(&backup);
         world.rows(0..writes, "other");
+        halts(&world, Code::SOURCE_WENT_BACK).await;
+        is_stale(&world, Code::SOURCE_WENT_BACK).await;
+        world.source.restore(&now);
+        assert_eq!(world.drain().await, Ending::Drained, "the real one is back");
+        assert_eq!(world.certificate().await.state, State::Complete);
+    }
+}
+
+/// Rule 121: also if the backup is younger than the last acknowledgement, so that nothing but the
+/// place in the feed tells the one future from the other.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_overtook_the_cursor_after_a_late_backup_halts() {
+    for writes in [0, 1, 3, 200] {
+        let world = World::new();
+        with_a_past(&world).await;
+        let process = world.process();
+        let running = process.start();
+        pass(2).await;
+        let before = process.tap.count("feed.register");
+        world.rows(0..3, "acknowledged");
+        while process.tap.count("feed.register") == before {
+            pass_ms(10).await;
+        }
+        let backup = world.source.backup();
+        world.rows(0..3, "lost");
+        let acknowledged = process.tap.count("feed.register");
+        pass_ms(200).await;
+        running.kill().await;
+        assert!(world.equal());
+        assert_eq!(process.tap.count("feed.register"), acknowledged, "not acknowledged yet");
+        let now = world.source.backup();
+        world.source.restore(&backup);
+        world.rows(0..writes, "other");
+        pass(60).await;
         halts(&world, Code::SOURCE_WENT_BACK).await;
         is_stale(&world, Code::SOURCE_WENT_BACK).await;
         world.source.restore(&now);
@@ -157,6 +191,30 @@ async fn a_source_and_a_ledger_that_were_restored_together_halt() {
     world.rows(0..1, "other");
     halts(&world, Code::LEDGER_WENT_BACK).await;
     is_stale(&world, Code::LEDGER_WENT_BACK).await;
+}
+
+/// Rule 121: what a worker has to acknowledge next does not make a restored source look like the
+/// real one, which it would pass for once it has overtaken the cursor.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_restored_before_an_acknowledgement_is_not_acknowledged() {
+    let world = World::new();
+    world.rows(0..10, "first");
+    world.drain().await;
+    let backup = world.source.backup();
+    with_a_past(&world).await;
+    let process = world.process();
+    let running = process.start();
+    pass(3).await;
+    for text in ["later", "last"] {
+        world.rows(0..10, text);
+        pass_ms(100).await;
+    }
+    assert!(world.equal(), "delivered, and the last is to be acknowledged within the second");
+    world.source.restore(&backup);
+    // It stops before it looks again, and acknowledges as it goes.
+    running.stop().await;
+    world.rows(0..200, "other");
+    halts(&world, Code::SOURCE_WENT_BACK).await;
 }
 
 /// Rule 121: a capture that was taken out and put in again is another feed.

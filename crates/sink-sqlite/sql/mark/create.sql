@@ -1,5 +1,5 @@
 -- `holds_records` says whether the mirror held any after the last batch, so that one that was
--- emptied since is not taken for written.
+-- emptied since is not taken for written; `removed` that the pipeline was removed.
 CREATE TABLE {mark} (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   ledger TEXT NOT NULL,
@@ -7,5 +7,6 @@ CREATE TABLE {mark} (
   rules INTEGER NOT NULL,
   fence INTEGER NOT NULL,
   number INTEGER NOT NULL,
-  holds_records INTEGER NOT NULL
+  holds_records INTEGER NOT NULL,
+  removed INTEGER NOT NULL
 )

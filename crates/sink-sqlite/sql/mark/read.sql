@@ -1,1 +1,1 @@
-SELECT ledger, pipeline, rules, fence, number, holds_records FROM {mark} WHERE id = 1
+SELECT ledger, pipeline, rules, fence, number, holds_records, removed FROM {mark} WHERE id = 1

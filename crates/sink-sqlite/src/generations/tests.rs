@@ -86,7 +86,8 @@ async fn killed_swap_is_no_swap() {
 fn batch(body: &str) -> truekeep_core::ports::Batch {
     use truekeep_core::ports::{Batch, Body, Delivery, Mark};
     use truekeep_core::{
-        Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+        BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber,
+        Value, Version,
     };
     let document = Document::new(Arc::new(["body".into()]), vec![Value::Text(body.into())]);
     Batch {
@@ -96,8 +97,9 @@ fn batch(body: &str) -> truekeep_core::ports::Batch {
             rules: RulesNumber::new(1),
             fence: Fence::new(1),
             number: MarkNumber::new(1),
+            removed: false,
         },
-        follows: MarkNumber::new(0),
+        follows: BatchName::default(),
         deliveries: vec![Delivery {
             key: Key::new("k"),
             rank: Rank { rules: RulesNumber::new(1), version: Version::new(1) },

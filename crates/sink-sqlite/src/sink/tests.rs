@@ -8,7 +8,8 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Body, Delivery, Outcome};
 use truekeep_core::{
-    Document, Fence, Incarnation, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 
 use super::*;
@@ -44,13 +45,14 @@ fn batch(number: u64, keys: std::ops::Range<u64>, bytes: usize) -> Batch {
         ))),
     };
     Batch {
-        follows: MarkNumber::new(0),
+        follows: BatchName::default(),
         mark: Mark {
             ledger: LedgerId::parse("ledger").expect("a token"),
             pipeline: Incarnation::parse("pipeline").expect("a token"),
             rules: RulesNumber::new(1),
             fence: Fence::new(1),
             number: MarkNumber::new(number),
+            removed: false,
         },
         deliveries: keys.map(delivery).collect(),
     }
@@ -224,7 +226,7 @@ async fn file_that_was_restored_in_place_takes_no_batch_after_those_it_lost() {
         let mut aside = Connection::open(&file.path).expect("opened");
         let progress = None::<fn(rusqlite::backup::Progress)>;
         aside.restore(MAIN_DB, copy, progress).expect("restored");
-        let next = Batch { follows: MarkNumber::new(8), ..batch(9, 90..95, 10) };
+        let next = Batch { follows: batch(8, 0..0, 0).mark.batch(), ..batch(9, 90..95, 10) };
         let error = sink.apply(next).await.expect_err("batches are lost");
         assert_eq!((error.class, error.code), (FailureClass::Halted, Code::SINK_WENT_BACK));
         assert_eq!((number(&sink).await, count(&sink).await), (held as u64, held * 5));

@@ -97,3 +97,35 @@ fn nothing_is_replaced_after_the_end() {
     of_a_merge.atomic_write(Path::new(META), b"two").expect_err("it has ended");
     assert_eq!(std::fs::read(folder.path().join(META)).expect("read"), b"one");
 }
+
+/// What no sync brings to disk.
+fn unsyncable() -> File {
+    let (_, pipe) = io::pipe().expect("a pipe");
+    std::os::fd::OwnedFd::from(pipe).into()
+}
+
+/// Confirmed is on disk: what a commit names is synced before it is named, and after a sync that
+/// failed nothing is named any more, since a second one would not say what was lost.
+#[test]
+fn nothing_is_named_that_is_not_on_disk() {
+    let (folder, directory) = open();
+    let meta = Path::new(META);
+    directory.atomic_write(meta, b"one").expect("written");
+    let small = Written { file: Some(unsyncable()), bytes: 1, directory: directory.clone() };
+    small.terminate().expect("it is synced with the others");
+    let error = directory.atomic_write(meta, b"two").expect_err("a file was not synced");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    let error = directory.atomic_write(meta, b"three").expect_err("nor is it ever again");
+    assert_eq!(error.to_string(), "an earlier sync failed");
+    assert_eq!(std::fs::read(folder.path().join(META)).expect("read"), b"one");
+    assert!(directory.take_trouble().is_some());
+}
+
+#[test]
+fn large_file_is_synced_by_whoever_wrote_it() {
+    let (_folder, directory) = open();
+    let bytes = SYNCED_ALONE_BYTES;
+    let large = Written { file: Some(unsyncable()), bytes, directory: directory.clone() };
+    large.terminate().expect_err("it was not synced");
+    assert!(directory.kept().unsynced.is_empty(), "no commit waits for it");
+}

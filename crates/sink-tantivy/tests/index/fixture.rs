@@ -11,7 +11,8 @@ use tantivy::schema::{Document as _, IndexRecordOption};
 use tantivy::{Index, IndexWriter, TantivyDocument, Term};
 use truekeep_core::ports::{Batch, Body, Delivery, Mark};
 use truekeep_core::{
-    Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value, Version,
+    BatchName, Document, Fence, Incarnation, Key, LedgerId, MarkNumber, Rank, RulesNumber, Value,
+    Version,
 };
 use truekeep_sink_tantivy::{Analysis, FieldKind, FieldSpec, IndexSpec, Split, WRITER_BYTES_MIN};
 
@@ -33,11 +34,12 @@ pub fn mark(number: u64) -> Mark {
         rules: RulesNumber::new(1),
         fence: Fence::new(1),
         number: MarkNumber::new(number),
+        removed: false,
     }
 }
 
 pub fn batch(number: u64, deliveries: Vec<Delivery>) -> Batch {
-    let follows = MarkNumber::new(number.saturating_sub(1));
+    let follows = if number > 1 { mark(number - 1).batch() } else { BatchName::default() };
     Batch { mark: mark(number), follows, deliveries }
 }
 

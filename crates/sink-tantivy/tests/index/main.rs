@@ -1,8 +1,8 @@
-//! The index as a sink: its rules, its values, its structure, and what it does in trouble.
+//! The index as a sink: its rules, its values and its structure. No test here starts a process: see
+//! `processes`.
 
-mod failures;
 mod fixture;
-mod killed;
+mod generations;
 mod listing;
 mod reference;
 mod rules;

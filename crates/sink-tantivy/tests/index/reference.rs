@@ -1,7 +1,7 @@
 //! The index agrees with the reference sink after every batch.
 
 use truekeep_core::ports::{Batch, Entry, Listing, Sink};
-use truekeep_core::{Fence, MarkNumber, Value};
+use truekeep_core::{BatchName, Fence, MarkNumber, Value};
 use truekeep_sink_memory::MemorySink;
 use truekeep_sink_tantivy::{FieldKind, TantivySink};
 
@@ -33,8 +33,9 @@ fn random_batch(state: &mut u64, round: u64, held: u64) -> Batch {
         }
     }
     let mut batch = batch(held + draw(state, 3), sent);
-    batch.follows = MarkNumber::new((held + draw(state, 5)).saturating_sub(3));
     batch.mark.fence = Fence::new(1 + round / 40 - draw(state, 2).min(round / 40));
+    let number = MarkNumber::new((held + draw(state, 5)).saturating_sub(3));
+    batch.follows = BatchName { fence: Fence::new(1 + round / 40), number };
     batch
 }
 

@@ -212,6 +212,20 @@ async fn bad_query_is_told_with_its_place() {
     }
 }
 
+/// Brackets are parsed one in another, and a parser that goes back doubles its work with each.
+#[tokio::test]
+async fn query_that_is_as_deep_and_as_long_as_can_be_is_answered() {
+    let shelf = shelf().await;
+    for unit in ["(", "+(", "title:("] {
+        let query = format!("{}horse{}", unit.repeat(50), ")".repeat(50));
+        assert_eq!(shelf.keys(&query), ["a", "b"]);
+    }
+    let long = "horse ".repeat(1_600);
+    assert_eq!(shelf.keys(&long), ["a", "b"]);
+    let words = (0..900).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" OR ");
+    assert_eq!(shelf.keys(&words), [] as [&str; 0]);
+}
+
 #[test]
 fn folder_without_an_index_has_nothing_to_search() {
     let folder = tempfile::tempdir().expect("a folder");

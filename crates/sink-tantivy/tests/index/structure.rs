@@ -190,3 +190,73 @@ async fn reader_takes_no_writers_lock() {
     sink.list(None, 10).await.expect("listed");
     drop(raw_writer(&path));
 }
+
+/// What another process has written since it was last read counts, once the lock is ours.
+#[tokio::test]
+async fn writer_begins_from_what_the_one_before_has_left() {
+    let (_folder, path) = folder();
+    let (first, second) = (prepared(&path).await, prepared(&path).await);
+    write(&first, 1).await.expect("written");
+    assert_eq!(second.mark().await.expect("read"), Some(mark(1)));
+    write(&first, 2).await.expect("written");
+    drop(first);
+    let older = batch(3, vec![upsert("k", 1, &[("body", text("older"))])]);
+    let outcomes = second.apply(older).await.expect("it follows").outcomes;
+    assert_eq!(outcomes, [Outcome::Outdone(crate::fixture::rank(2))]);
+    assert_eq!(raw_documents(&path)[&truekeep_core::Key::new("k")]["body"], "2");
+}
+
+/// A worker that lost its scope does not shut out its successor.
+#[tokio::test]
+async fn silent_writer_lets_go() {
+    let (_folder, path) = folder();
+    let (silent, next) = (prepared(&path).await, prepared(&path).await);
+    write(&silent, 1).await.expect("written");
+    let asked = std::time::Instant::now();
+    while let Err(error) = write(&next, 2).await {
+        assert_eq!(error.code, Code::SINK_LOCKED);
+        assert!(asked.elapsed().as_secs() < 60, "less than any patience");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(silent.mark().await.expect("read"), Some(mark(2)));
+}
+
+/// How many tombstones an index holds of a key.
+fn tombstones(path: &Path, key: &str) -> usize {
+    let index = tantivy::Index::open_in_dir(path).expect("opened");
+    let field = index.schema().get_field("_buried").expect("a field");
+    let query = tantivy::query::TermQuery::new(
+        tantivy::Term::from_field_text(field, key),
+        tantivy::schema::IndexRecordOption::Basic,
+    );
+    let searcher = index.reader().expect("read").searcher();
+    searcher.search(&query, &tantivy::collector::Count).expect("counted")
+}
+
+/// A tombstone goes when its record comes back, and takes no room for ever.
+#[tokio::test]
+async fn record_that_comes_back_leaves_no_tombstone() {
+    let (_folder, path) = folder();
+    let sink = prepared(&path).await;
+    write(&sink, 1).await.expect("written");
+    for number in [2, 4] {
+        let gone = vec![crate::fixture::delete("k", number)];
+        sink.apply(batch(number, gone)).await.expect("applied");
+        assert_eq!(tombstones(&path, "k"), 1);
+        write(&sink, number + 1).await.expect("written");
+        assert_eq!(tombstones(&path, "k"), 0, "after {number}");
+    }
+}
+
+/// A pipeline that is removed leaves nothing that nobody will need.
+#[tokio::test]
+async fn removed_pipeline_leaves_no_tombstones() {
+    let (_folder, path) = folder();
+    let sink = prepared(&path).await;
+    sink.apply(batch(1, vec![crate::fixture::delete("k", 1)])).await.expect("applied");
+    assert_eq!(tombstones(&path, "k"), 1);
+    let mut last = batch(2, Vec::new());
+    last.mark.removed = true;
+    sink.apply(last).await.expect("applied");
+    assert_eq!(tombstones(&path, "k"), 0);
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use truekeep::diff::compare;
+use truekeep::diff::{Means, compare};
 use truekeep::reconcile::Wish;
 use truekeep_core::compare::Owns;
 use truekeep_core::ports::Sink;
@@ -178,6 +178,7 @@ pub async fn whole(
         scope: pipeline.scope.clone(),
         rules: RulesNumber::new(1),
         cursor: Place::at(Version::new(u64::MAX - 1)),
+        since: None,
         deep: kind == Kind::Documents,
         owns: Owns::All,
         feed: pipeline.feed.as_ref(),
@@ -185,8 +186,9 @@ pub async fn whole(
         sink: pipeline.sink.as_ref(),
         items: ports.items.as_ref(),
     };
+    let means = Means { capture: source, spill: ports.spill.as_ref(), clock: ports.clock.as_ref() };
     Ok(if kind == Kind::Audited {
-        compare(&sides, source, |_| {}).await?.drift()
+        compare(&sides, means, |_| {}).await?.drift()
     } else {
         let (mut comparison, mut drift) = (Comparison::begin(sides, None, 1_000), 0);
         while let Some(stretch) = comparison.advance().await? {

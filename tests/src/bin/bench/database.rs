@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use truekeep::clock::SystemClock;
 use truekeep::entropy::RandomEntropy;
+use truekeep::spill::FolderSpill;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource, Watch};
 use truekeep_core::compare::Owns;
 use truekeep_core::ports::{Capture, Sink};
@@ -108,6 +109,7 @@ pub async fn ports(path: &Path) -> Result<Ports, Box<dyn Error>> {
         items: ledger,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(RandomEntropy),
+        spill: Arc::new(FolderSpill::new(None)),
     })
 }
 

@@ -3,13 +3,19 @@
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use rusqlite::Connection;
 use tantivy::schema::{FAST, STORED, STRING, SchemaBuilder, TEXT};
 use tantivy::{Index, IndexWriter, TantivyDocument};
 use truekeep_adapter_sqlite::SqliteSource;
-use truekeep_core::ports::Sink;
+use truekeep_core::Key;
+use truekeep_core::failure::PortError;
+use truekeep_core::ports::{
+    Applied, Batch, Capabilities, Confirmation, Delivery, Listing, Mark, Receipt, Sink,
+};
 use truekeep_engine::{Ending, Settings, Silent, Stopper, Worker};
 use truekeep_sink_tantivy::{
     Analysis, DateUnit, FieldKind, FieldSpec, IndexSpec, SearchIndex, SearchRequest, Split,
@@ -73,10 +79,50 @@ fn sink(folder: &Path) -> Result<TantivySink, Box<dyn Error>> {
     Ok(TantivySink::new(folder, &IndexSpec { fields, writer_bytes: WRITER_BYTES })?)
 }
 
+/// Counts batches.
+#[derive(Debug)]
+struct Counted {
+    sink: TantivySink,
+    batches: Arc<AtomicU64>,
+}
+
+#[async_trait]
+impl Sink for Counted {
+    fn capabilities(&self) -> Capabilities {
+        self.sink.capabilities()
+    }
+
+    async fn prepare(&self) -> Result<(), PortError> {
+        self.sink.prepare().await
+    }
+
+    async fn mark(&self) -> Result<Option<Mark>, PortError> {
+        self.sink.mark().await
+    }
+
+    async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.sink.apply(batch).await
+    }
+
+    async fn confirm(&self, receipt: &Receipt) -> Result<Confirmation, PortError> {
+        self.sink.confirm(receipt).await
+    }
+
+    async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
+        self.sink.list(after, limit).await
+    }
+
+    async fn verify(&self, deliveries: &[Delivery]) -> Result<Vec<bool>, PortError> {
+        self.sink.verify(deliveries).await
+    }
+}
+
 /// Follows to the end and says in how many commits.
 async fn load(source: &SqliteSource, index: &Path, ledger: &Path) -> Result<u64, Box<dyn Error>> {
-    let pipeline = database::pipeline(source, sink(index)?)?;
-    let sink = Arc::clone(&pipeline.sink);
+    let counted = Counted { sink: sink(index)?, batches: Arc::default() };
+    let batches = Arc::clone(&counted.batches);
+    let pipeline = database::pipeline(source, counted)?;
     let settings = Settings { lease_ttl: Duration::from_secs(30), ..Settings::default() };
     let ports = database::ports(ledger).await?;
     let worker = Worker::new(ports, vec![pipeline], settings, Arc::new(Silent));
@@ -85,7 +131,7 @@ async fn load(source: &SqliteSource, index: &Path, ledger: &Path) -> Result<u64,
     if report.iter().any(|(_, ending)| *ending != Ending::Drained) {
         return Err(format!("{report:?}").into());
     }
-    Ok(sink.mark().await?.map_or(0, |mark| mark.number.get()))
+    Ok(batches.load(Ordering::Relaxed))
 }
 
 /// The same fields by tantivy's own writer, with as many commits.

@@ -1,5 +1,6 @@
 //! What a storm has to know of a kind of sink, so that it can be held against its source.
 
+mod index;
 mod mirror;
 
 use std::fmt::Debug;
@@ -10,6 +11,7 @@ use rusqlite::Connection;
 use crate::Fault;
 use crate::law::Held;
 
+pub use index::Index;
 pub use mirror::Mirror;
 
 /// A kind of sink. All its files are in one folder, which is a disk of its own.
@@ -43,5 +45,5 @@ pub trait Sink: Debug {
 
 /// Every kind.
 pub fn all() -> Vec<Box<dyn Sink>> {
-    vec![Box::new(Mirror)]
+    vec![Box::new(Mirror), Box::new(Index)]
 }

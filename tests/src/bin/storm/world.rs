@@ -376,14 +376,23 @@ impl<'s> World<'s> {
         std::fs::copy(self.config(), to.join("truekeep.toml"))?;
         std::fs::copy(self.log(), to.join("workers.log"))?;
         for store in Store::ALL {
-            std::fs::create_dir_all(to.join(store.folder()))?;
-            for entry in std::fs::read_dir(self.at(store))? {
-                let entry = entry?;
-                if entry.file_type()?.is_file() {
-                    std::fs::copy(entry.path(), to.join(store.folder()).join(entry.file_name()))?;
-                }
-            }
+            copy_all(&self.at(store), &to.join(store.folder()))?;
         }
         Ok(())
     }
+}
+
+/// Copies the files of a folder and of those in it.
+fn copy_all(from: &Path, to: &Path) -> Result<(), Fault> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        } else if kind.is_dir() {
+            copy_all(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }

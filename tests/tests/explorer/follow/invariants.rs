@@ -81,8 +81,9 @@ fn remembered(world: &World, tail: Remembered) -> Result<(), Broken> {
         }
     }
     let one_ahead = |ours: u8, theirs: u8| theirs == ours || theirs == ours + 1;
-    let (ours, theirs) = (tail.mark, world.sink.number());
-    if !world.lost && (theirs < ours || !one_ahead(ours / TURN, theirs / TURN)) {
+    let (ours, theirs) = (tail.mark, world.sink.newest());
+    let turns = (tail.sent / TURN, theirs.number / TURN);
+    if !world.lost && (theirs < ours || !one_ahead(turns.0, turns.1)) {
         return Err("F2: the sink's mark is neither the run's nor one ahead");
     }
     let acknowledged = world.source.acknowledged.map_or(0, |acknowledged| acknowledged.counter);

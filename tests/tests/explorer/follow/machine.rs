@@ -16,11 +16,11 @@ use truekeep_core::ports::{
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::retry::{Jitter, RetryPolicy};
 use truekeep_core::{
-    Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, MarkNumber, Moment, Place,
+    BatchName, Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, MarkNumber, Moment, Place,
     RegistrationCounter, RulesNumber, RunVersion, Signature, Timestamp, Version,
 };
 
-use super::sink::{self, SinkMark};
+use super::sink::{self, Name, SinkMark};
 use super::source::{Acknowledged, View};
 use super::worker::{Belief, Done, Fate, Seen};
 
@@ -79,7 +79,8 @@ impl Doubt {
 pub struct Remembered {
     pub rules: u8,
     pub cursor: u8,
-    pub mark: u8,
+    pub mark: Name,
+    pub sent: u8,
     pub registered: u8,
 }
 
@@ -235,7 +236,11 @@ impl Memory {
         let tail = phase.tail().map(|tail| Remembered {
             rules: small(tail.rules.get()),
             cursor: passed(&tail.cursor.passed),
-            mark: small_number(tail.mark),
+            mark: Name {
+                fence: small(tail.mark.fence.get()),
+                number: small_number(tail.mark.number),
+            },
+            sent: small_number(tail.sent),
             registered: small(tail.registered.counter.get()),
         });
         Self {
@@ -255,6 +260,11 @@ const TURN: u64 = MarkNumber::new(0).turn_after().get();
 pub fn number(small: u8) -> MarkNumber {
     let (turn, place) = (small / sink::TURN, small % sink::TURN);
     MarkNumber::new(u64::from(turn) * TURN + u64::from(place))
+}
+
+/// The name of a batch.
+pub fn batch_name(small: Name) -> BatchName {
+    BatchName { fence: Fence::new(small.fence.into()), number: number(small.number) }
 }
 
 /// The same, small.
@@ -309,9 +319,16 @@ fn observation(seen: Seen) -> Observation {
         Seen::Redelivered(done) => Observation::Redelivered(delivered(done)),
         Seen::Judged(doubt) => Observation::Judged(doubt.map(Doubt::code)),
         Seen::SinkWentBack => Observation::Refused(Code::SINK_WENT_BACK),
-        Seen::Isolated(row) => Observation::Isolated(
-            row.map(|done| (failed(done, false), Place::at(version(done.version)))),
-        ),
+        Seen::Isolated { next, view, row } => Observation::Isolated(PageSeen {
+            next: Place::at(version(next)),
+            newest: None,
+            moment: None,
+            view: source_view(view),
+            delivered: Delivered {
+                failed: row.map(|done| failed(done, false)).into_iter().collect(),
+                ..Delivered::default()
+            },
+        }),
     }
 }
 
@@ -347,6 +364,7 @@ pub fn sink_mark(mark: SinkMark) -> Mark {
         rules: RulesNumber::new(mark.rules.into()),
         fence: Fence::new(mark.fence.into()),
         number: number(mark.number),
+        removed: false,
     }
 }
 
@@ -368,7 +386,7 @@ fn delivered(done: Done) -> Delivered {
             Fate::Refused => vec![failed(done, false)],
             Fate::Again => vec![failed(done, true)],
         },
-        mark: done.sent.map(number),
+        mark: done.sent.map(batch_name),
         ahead: matches!(done.fate, Fate::Ahead).then(|| key(done.key)),
     }
 }

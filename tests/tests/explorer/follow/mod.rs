@@ -38,6 +38,7 @@ pub struct Breaks {
     pub read_ahead_outlives_an_acknowledgement: bool,
     pub batches_name_no_batch_before: bool,
     pub an_idle_page_asks_no_sink: bool,
+    pub batches_are_nobodys: bool,
 }
 
 const fn budget(changes: u8, faults: u8, deaths: u8, announcements: u8) -> Budget {
@@ -161,6 +162,7 @@ const TAKEN_OUT: &[(Breaks, Budget, &str)] = &[
     (Breaks { read_ahead_outlives_an_acknowledgement: true, ..NONE }, budget(2, 0, 0, 0), "F2"),
     (Breaks { batches_name_no_batch_before: true, ..NONE }, restored(2, 0), "rule 124"),
     (Breaks { an_idle_page_asks_no_sink: true, ..NONE }, restored(1, 1), "rule 124"),
+    (Breaks { batches_are_nobodys: true, ..NONE }, restored(2, 1), "rule 124"),
 ];
 
 pub const NONE: Breaks = Breaks {
@@ -176,6 +178,7 @@ pub const NONE: Breaks = Breaks {
     read_ahead_outlives_an_acknowledgement: false,
     batches_name_no_batch_before: false,
     an_idle_page_asks_no_sink: false,
+    batches_are_nobodys: false,
 };
 
 #[test]

@@ -1,10 +1,10 @@
 //! A sink that keeps ranks, tombstones and a mark, and checks the fence in the same step.
 
 use truekeep_core::ports::{Denied, Mark, Verdict};
-use truekeep_core::{MarkNumber, Rank, RulesNumber, Version};
+use truekeep_core::{BatchName, Fence, Rank, RulesNumber, Version};
 
 use super::Breaks;
-use super::machine::{number, sink_mark, small_mark};
+use super::machine::{batch_name, sink_mark, small_mark};
 use super::source::KEYS;
 
 /// What is held for a key, live or remembered as deleted.
@@ -24,6 +24,19 @@ pub struct SinkMark {
     pub number: u8,
 }
 
+/// Which batch, and whose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    pub fence: u8,
+    pub number: u8,
+}
+
+impl SinkMark {
+    pub fn name(self) -> Name {
+        Name { fence: self.fence, number: self.number }
+    }
+}
+
 /// How many numbers a turn has.
 pub const TURN: u8 = 8;
 
@@ -32,7 +45,7 @@ pub const TURN: u8 = 8;
 pub struct Batch {
     pub mark: SinkMark,
     /// The newest batch that its sender knows to be held.
-    pub follows: u8,
+    pub follows: Name,
     pub key: u8,
     pub version: u8,
     pub document: Option<u8>,
@@ -58,7 +71,7 @@ impl Batch {
     /// Stands for any batch.
     pub const NONE: Self = Self {
         mark: SinkMark { rules: 0, fence: 0, number: 0 },
-        follows: 0,
+        follows: Name { fence: 0, number: 0 },
         key: 0,
         version: 0,
         document: None,
@@ -83,18 +96,23 @@ impl Sink {
     fn admits(&mut self, batch: Batch, breaks: Breaks) -> Option<Answer> {
         let sent = sink_mark(batch.mark);
         let mut held = self.mark.map(sink_mark);
-        let mut follows = number(batch.follows);
+        let mut follows = batch_name(batch.follows);
         if let Some(held) = held.as_mut().filter(|_| breaks.sink_has_no_order) {
             held.fence = held.fence.min(sent.fence);
         }
         if breaks.batches_name_no_batch_before {
-            follows = MarkNumber::new(0);
+            follows = BatchName::default();
+        }
+        if breaks.batches_are_nobodys {
+            follows.fence = Fence::default();
         }
         match Mark::after(held.as_ref(), &sent, follows) {
             Ok(mark) => self.mark = Some(small_mark(&mark)),
             Err(Denied::Fenced(_)) => return Some(Answer::Fenced),
             Err(Denied::WentBack(_)) => return Some(Answer::WentBack),
-            Err(Denied::Owned(..)) => unreachable!("nobody else writes"),
+            Err(Denied::Owned(..) | Denied::Removed | Denied::Inherited(_)) => {
+                unreachable!("nobody else writes, and nothing is removed")
+            }
         }
         None
     }
@@ -131,7 +149,7 @@ impl Sink {
         self.keys[usize::from(key)].and_then(|held| held.document)
     }
 
-    pub fn number(&self) -> u8 {
-        self.mark.map_or(0, |mark| mark.number)
+    pub fn newest(&self) -> Name {
+        self.mark.map(SinkMark::name).unwrap_or_default()
     }
 }

@@ -89,7 +89,7 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     match to.machine.due(turn.belief.lease.rules, turn.phase) {
         Command::Open => {
             let seen = Seen::Opened { view: world.source.view(), mark: world.sink.mark };
-            let taken = world.sink.number();
+            let taken = world.sink.newest();
             let turn = Turn { batches: Batches { taken, ..turn.batches }, ..turn.anew() };
             to.step(world, Action::Open(w), |_| committing(turn, seen));
         }
@@ -116,7 +116,8 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
             to.step(world, Action::Arm(w), |_| committing(turn, Seen::Armed));
         }
         Command::Isolate { after } => {
-            let row = world.source.page(passed(&after.passed)).row.map(|row| Done {
+            let place = passed(&after.passed);
+            let row = world.source.page(place).row.map(|row| Done {
                 key: row.key,
                 version: row.version,
                 deleted: row.deleted,
@@ -124,7 +125,9 @@ fn perform(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
                 sent: None,
                 fate: Fate::Refused,
             });
-            to.step(world, Action::Isolate(w), |_| committing(turn.anew(), Seen::Isolated(row)));
+            let next = row.map_or(place, |row| row.version);
+            let seen = Seen::Isolated { next, view: world.source.view(), row };
+            to.step(world, Action::Isolate(w), |_| committing(turn.anew(), seen));
         }
         Command::Deliver { after, .. } => {
             claim(world, w, turn, to);
@@ -199,7 +202,7 @@ fn witness(world: &World, turn: Turn, to: &Steps<'_>) -> Option<Answer> {
     if to.breaks.an_idle_page_asks_no_sink {
         return None;
     }
-    let number = to.machine.memory(turn.phase).tail.map_or(0, |tail| tail.mark);
+    let number = to.machine.memory(turn.phase).tail.map_or(0, |tail| tail.sent);
     let Holding { fence, rules } = turn.belief.lease;
     let follows = turn.batches.taken;
     let batch = Batch { mark: SinkMark { rules, fence, number }, follows, ..Batch::NONE };
@@ -233,7 +236,7 @@ fn send(world: &World, w: u8, turn: Turn, work: Work, to: &mut Steps<'_>) {
         }
     };
     let lease = turn.belief.lease;
-    let next = turn.batches.next(tail.mark);
+    let next = turn.batches.next(tail.sent);
     let mark = SinkMark { rules: lease.rules, fence: lease.fence, number: next };
     let follows = turn.batches.taken;
     let batch = Batch { mark, follows, key, version, document: world.source.document(key) };
@@ -284,7 +287,7 @@ fn arrive(world: &World, w: u8, turn: Turn, work: Work, batch: Batch, to: &mut S
 }
 
 fn answered(turn: Turn, work: Work, batch: Batch, fate: Fate) -> Worker {
-    let batches = Batches { taken: batch.mark.number, ..turn.batches };
+    let batches = Batches { taken: batch.mark.name(), ..turn.batches };
     let turn = Turn { batches, ..turn };
     let attempts = match work {
         Work::Page(..) => 1,
@@ -295,7 +298,7 @@ fn answered(turn: Turn, work: Work, batch: Batch, fate: Fate) -> Worker {
         version: batch.version,
         deleted: batch.document.is_none(),
         attempts,
-        sent: Some(batch.mark.number),
+        sent: Some(batch.mark.name()),
         fate,
     };
     committing(

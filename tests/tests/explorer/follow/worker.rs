@@ -1,7 +1,7 @@
 //! A worker: what it believes, what it has in hand, and where in the engine's order it stands.
 
 use super::machine::{Doubt, PhaseId, number, small_number};
-use super::sink::{Batch, SinkMark};
+use super::sink::{Batch, Name, SinkMark};
 use super::source::{Acknowledged, Page, Row, View};
 
 /// The lease that a worker believes to hold, and the rules it works under.
@@ -35,8 +35,8 @@ pub struct Done {
     pub version: u8,
     pub deleted: bool,
     pub attempts: u8,
-    /// The number of its batch, if it was sent.
-    pub sent: Option<u8>,
+    /// Its batch, if it was sent.
+    pub sent: Option<Name>,
     pub fate: Fate,
 }
 
@@ -49,7 +49,7 @@ pub enum Seen {
     Armed,
     Page { next: u8, moment: Option<u8>, view: View, done: Option<Done> },
     Redelivered(Done),
-    Isolated(Option<Done>),
+    Isolated { next: u8, view: View, row: Option<Done> },
     SinkWentBack,
     Judged(Option<Doubt>),
 }
@@ -60,7 +60,7 @@ pub struct Batches {
     /// The newest number that was given to one.
     pub sent: u8,
     /// The newest that the sink is known to hold.
-    pub taken: u8,
+    pub taken: Name,
 }
 
 impl Batches {

@@ -258,25 +258,21 @@ impl World {
     }
 
     /// Somebody restores the sink. What was answered before is committed first: a loss in between
-    /// cannot be told from one a moment later. No former holder is about to write: its batch may
-    /// have the number of one that was lost.
+    /// cannot be told from one a moment later.
     fn restore(&self, to: &mut Steps<'_>) {
         let answered = |worker: &Worker| matches!(worker, Worker::Committing { .. });
         let answered = self.workers.iter().any(answered) || self.late_commit.is_some();
         let backup = to.backup;
-        let former = |fence: u8| fence < self.ledger.fence;
-        let holders = self.workers.iter().filter_map(|worker| worker.lease());
-        let overtaken = holders.map(|lease| lease.fence).any(former)
-            || self.late_batch.is_some_and(|batch| former(batch.mark.fence));
         let Some(restores) = self.left.restores.checked_sub(1) else { return };
-        if answered || overtaken || self.sink == backup {
+        if answered || self.sink == backup {
             return;
         }
-        let confirmed = to.machine.memory(self.ledger.run).tail.map_or(0, |tail| tail.mark);
+        let confirmed =
+            to.machine.memory(self.ledger.run).tail.map(|tail| tail.mark).unwrap_or_default();
         to.around(self, Action::Restore, |next| {
             next.left.restores = restores;
             next.sink = backup;
-            next.lost |= backup.number() < confirmed;
+            next.lost |= backup.newest() < confirmed;
         });
     }
 

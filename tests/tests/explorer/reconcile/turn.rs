@@ -112,7 +112,7 @@ fn follow(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
 /// begins again.
 fn open(world: &World, w: u8, turn: Turn, to: &mut Steps<'_>) {
     let mut next = *world;
-    let batches = Batches { taken: world.sink.number(), ..turn.batches };
+    let batches = Batches { taken: world.sink.newest(), ..turn.batches };
     let seen = Saw::Opened { view: world.source.view(), mark: world.sink.mark };
     let worker = commit(&mut next, Turn { batches, ..turn }, seen, to);
     let Worker::Ready(mut turn) = worker else {
@@ -150,7 +150,7 @@ pub fn active(world: &World, machine: &Machine) -> Option<StoredId> {
 
 fn batch(turn: Turn, key: u8, version: u8, world: &World, to: &Steps<'_>) -> (Batch, Turn) {
     let tail = to.follow.memory(turn.phase).tail.expect("only a tail delivers");
-    let number = turn.batches.next(tail.mark);
+    let number = turn.batches.next(tail.sent);
     let Holding { rules, fence } = turn.belief.lease;
     let mark = SinkMark { rules, fence, number };
     let batches = Batches { sent: number, ..turn.batches };
@@ -215,10 +215,10 @@ fn send(
         version: batch.version,
         deleted: batch.document.is_none(),
         attempts,
-        sent: Some(batch.mark.number),
+        sent: Some(batch.mark.name()),
         fate,
     };
-    let taken = Turn { batches: Batches { taken: batch.mark.number, ..turn.batches }, ..turn };
+    let taken = Turn { batches: Batches { taken: batch.mark.name(), ..turn.batches }, ..turn };
     let mut next = *world;
     let worker = match next.apply(batch, to.swallows) {
         Answer::Fenced => give_way(&mut next, turn),

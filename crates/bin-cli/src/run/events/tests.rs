@@ -29,6 +29,14 @@ fn happenings() -> Vec<Happening> {
             text: text.clone(),
             again_in: Duration::from_millis(1_500),
         },
+        Happening::Trouble {
+            code: code.clone(),
+            text: text.clone(),
+            again_in: Duration::from_millis(2_750),
+        },
+        Happening::Halted { code: code.clone(), text: text.clone() },
+        Happening::Acquired(Fence::new(4)),
+        Happening::Idle,
         Happening::Halted { code, text },
         Happening::Inactive(Code::RULES_CHANGED),
         Happening::Lost,
@@ -47,10 +55,25 @@ fn each_happening_is_told_once_in_words_and_always_as_data() {
     for what in happenings() {
         let told = events.told(&scope, &what);
         story += &format!("{}\n", serde_json::to_string(&told).expect("data"));
-        match state.line(out, &told) {
+        match state.news(out, &told) {
             Some(line) => story += &format!("    {line}\n"),
             None => story += "    (nothing)\n",
         }
+    }
+    insta::assert_snapshot!(story);
+}
+
+/// A bar, a log and a program hear when what is vouched for begins and ends.
+#[test]
+fn a_certificate_that_turns_is_told() {
+    let complete = Told::Complete { pipeline: "cities".into(), moment: &Moment::default() };
+    let code = Some(Code::CAPTURE_CHANGED.as_str());
+    let stale = Told::Incomplete { pipeline: "cities".into(), state: "stale", code };
+    let gone = Told::Incomplete { pipeline: "cities".into(), state: "unknown", code: None };
+    let (out, mut state, mut story) = (Output::new(Format::Human), Scope::default(), String::new());
+    for told in [complete, stale, gone] {
+        story += &format!("{}\n", serde_json::to_string(&told).expect("data"));
+        story += &format!("    {}\n", state.news(out, &told).expect("told"));
     }
     insta::assert_snapshot!(story);
 }

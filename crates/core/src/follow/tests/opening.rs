@@ -42,11 +42,17 @@ fn changed(change: impl FnOnce(&mut World)) -> World {
     world
 }
 
+/// What a removed pipeline left in the sink, under these rules.
+fn headstone(rules: u64) -> Option<Mark> {
+    let (pipeline, rules) = (incarnation("removed"), RulesNumber::new(rules));
+    Some(Mark { pipeline, rules, removed: true, ..mark() })
+}
+
 /// X3, X5, X17, X21 and rule 57: each alone stops the run, before anything is sent.
 #[test]
 fn what_went_back_or_belongs_to_another_halts() {
     let acknowledged = |counter| Some(registration(counter, 40));
-    let table: [(&str, World, Code); 14] = [
+    let table: [(&str, World, Code); 17] = [
         (
             "another life of the feed",
             changed(|w| w.view.incarnation = incarnation("other")),
@@ -92,6 +98,21 @@ fn what_went_back_or_belongs_to_another_halts() {
             "another pipeline's sink",
             changed(|w| w.mark = Some(Mark { pipeline: incarnation("other"), ..mark() })),
             Code::SINK_OWNED,
+        ),
+        (
+            "a sink that a removed pipeline wrote under the same rules",
+            World { mark: headstone(2), ..unused() },
+            Code::SINK_INHERITED,
+        ),
+        (
+            "a sink that a removed pipeline wrote under later rules",
+            changed(|w| w.mark = headstone(3)),
+            Code::SINK_INHERITED,
+        ),
+        (
+            "a sink that says that this very pipeline was removed",
+            changed(|w| w.mark = Some(Mark { removed: true, ..mark() })),
+            Code::LEDGER_WENT_BACK,
         ),
         (
             "a sink written under later rules",
@@ -154,7 +175,8 @@ fn an_effect_whose_commit_is_missing_is_normal() {
     ];
     for (what, world, number) in table {
         let step = opened(&world);
-        let expected = Tail { mark: MarkNumber::new(number), ..tail() };
+        let mark = batch(number);
+        let expected = Tail { mark, sent: mark.number, ..tail() };
         assert_eq!(step.next, tailing(expected), "{what}");
         assert_eq!(step.writes, [LedgerWrite::Certify(Claim::Begun)], "{what}");
     }
@@ -181,7 +203,8 @@ fn a_fresh_ledger_begins_at_the_feeds_beginning() {
         let fresh = Tail {
             cursor: place(0),
             floor: moment(40),
-            mark: MarkNumber::new(number),
+            mark: batch(number),
+            sent: MarkNumber::new(number),
             registered,
             ..tail()
         };
@@ -202,11 +225,27 @@ fn new_rules_begin_at_the_feeds_beginning() {
     for (number, before) in [(7, opening(Some(old.clone()))), (8, tailing(old.clone()))] {
         let seen = Opened { view: view(), mark: numbered(number) };
         let step = on(before, Observation::Opened(seen));
-        let fresh =
-            Tail { cursor: place(0), floor: moment(50), mark: MarkNumber::new(number), ..tail() };
+        let (mark, sent) = (batch(number), MarkNumber::new(number));
+        let fresh = Tail { cursor: place(0), floor: moment(50), mark, sent, ..tail() };
         assert_eq!(step.next, tailing(fresh));
         assert_eq!(claims(&step), [&Claim::Begun]);
     }
+}
+
+/// Rule 124: a sink that was restored and then exchanged for a backup with batches that were lost
+/// is told from one that holds those that were sent since.
+#[test]
+fn the_numbers_of_lost_batches_are_not_given_again() {
+    let restored = opened(&World { mark: numbered(2), ..world() });
+    assert_eq!(tail_of(&restored).sent, MarkNumber::new(7), "numbers go on from here");
+    let sent = MarkNumber::new(7).turn_after();
+    let next = BatchName { number: sent, ..batch(7) };
+    let delivered = Delivered { mark: Some(next), ..Delivered::default() };
+    let step = on(restored.next, Observation::Page(PageSeen { delivered, ..page() }));
+    assert_eq!((tail_of(&step).mark, tail_of(&step).sent), (next, sent));
+    let exchanged = Opened { view: view(), mark: numbered(7) };
+    let step = on(step.next, Observation::Opened(exchanged));
+    assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_WENT_BACK)]);
 }
 
 /// Rule 124: a sink that lost what it had confirmed is followed from what it has, untrusted.
@@ -215,7 +254,7 @@ fn a_sink_that_went_back_is_not_trusted_until_it_is_reconciled() {
     for (mark, number) in [(None, 0), (numbered(6), 6)] {
         let step = opened(&World { mark, ..world() });
         let distrust = Some(Code::SINK_WENT_BACK);
-        let expected = Tail { mark: MarkNumber::new(number), distrust, ..tail() };
+        let expected = Tail { mark: batch(number), distrust, ..tail() };
         assert_eq!(step.next, tailing(expected));
         assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_WENT_BACK)]);
         let step = on(step.next, Observation::Page(page()));
@@ -281,7 +320,7 @@ fn new_rules_and_an_empty_sink_accept_every_source() {
         let step = opened(&World { before: old.clone(), view: view.clone(), mark: None });
         let tail = tail_of(&step);
         assert_eq!((step.next.name(), &tail.cursor), ("tailing", &place(0)), "{view:?}");
-        assert_eq!((&tail.feed, tail.mark), (&view.incarnation, MarkNumber::new(0)));
+        assert_eq!((&tail.feed, tail.mark), (&view.incarnation, batch(0)));
         assert_eq!(
             tail.registered.counter,
             view.registration.map_or_else(|| RegistrationCounter::new(0), |r| r.counter,)
@@ -318,4 +357,26 @@ fn only_tombstones_that_were_never_passed_are_missed() {
     let step = on(step.next, Observation::Page(seen(20, 50)));
     assert_eq!((name(&step), &tail_of(&step).cursor), ("tailing", &place(20)));
     assert_eq!(name(&on(step.next, Observation::Page(seen(30, 51)))), "halted");
+}
+
+/// X58: what a removed pipeline left is taken over above its rules, from its number on, and not
+/// trusted until a reconcile has looked through it; also when the worker dies before it wrote.
+#[test]
+fn what_a_removed_pipeline_left_is_taken_over_in_doubt() {
+    let number = mark().number;
+    for world in [
+        World { mark: headstone(1), ..unused() },
+        changed(|w| {
+            w.before = Some(Tail { rules: RulesNumber::new(1), ..tail() });
+            w.mark = headstone(1);
+        }),
+        changed(|w| w.mark = headstone(1)),
+    ] {
+        let step = opened(&world);
+        let left = step.next.tail().expect("it tails");
+        assert!(matches!(step.next, Phase::Tailing(_)));
+        assert_eq!((left.mark.number, &left.distrust), (number, &Some(Code::SINK_INHERITED)));
+        assert!(left.went_back(), "the doubt is about everything");
+        assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_INHERITED)]);
+    }
 }

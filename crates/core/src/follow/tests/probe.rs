@@ -42,7 +42,7 @@ impl World {
     /// A successor takes over and opens.
     fn take_over(&self, phase: Phase, after_crash: bool) -> Phase {
         let took_over = self.step(phase, Observation::TookOver { after_crash }).next;
-        let mark = took_over.tail().map(|tail| Mark { number: tail.mark, ..mark() });
+        let mark = took_over.tail().map(|tail| Mark { number: tail.mark.number, ..mark() });
         self.step(took_over, Observation::Opened(Opened { view: self.view(), mark })).next
     }
 
@@ -61,10 +61,9 @@ impl World {
             Command::Isolate { after } => {
                 let next = after.passed.newest().next();
                 self.parked.insert(next.get());
-                let failed = Failed { version: next, ..failed("k", 1, true) };
-                Observation::Isolated(
-                    (next.get() <= self.records).then(|| (failed, Place::at(next))),
-                )
+                let failed = Failed { version: next, ..failed("k", 1, false) };
+                let alone = alone(failed, Place::at(next));
+                Observation::Isolated(PageSeen { view: self.view(), ..alone })
             }
             Command::Deliver { after, rows_max } => {
                 let after = after.passed.newest().get();
@@ -145,17 +144,42 @@ fn a_killer_is_found_wherever_it_stands() {
     }
 }
 
+/// A page of one record that failed for good.
+fn alone(failed: Failed, next: Place) -> PageSeen {
+    let delivered = Delivered { failed: vec![failed], ..Delivered::default() };
+    PageSeen { next, moment: None, delivered, ..page() }
+}
+
+/// X21: a first page that is isolated is the first page all the same: what others had removed from
+/// the feed until we had registered is not missed. Nor is anything parked of a source that went back.
+#[test]
+fn a_record_is_isolated_from_the_feed_that_is_followed() {
+    let pruned = |view: SourceView| SourceView { pruned: moment(40), ..view };
+    let probe = Some(Probe { rows: 1, armed: false, lone_deaths: 5 });
+    let first = Tail { cursor: Place::START, floor: Moment::BEGINNING, probe, ..tail() };
+    let killer = alone(failed("k", 1, false), place(5));
+    let seen = PageSeen { view: pruned(killer.view.clone()), ..killer.clone() };
+    let step = on(tailing(first.clone()), Observation::Isolated(seen));
+    let next = PageSeen { view: pruned(page().view), ..page() };
+    assert_eq!(on(step.next, Observation::Page(next)).next.name(), "tailing");
+
+    let other = SourceView { continues: false, ..killer.view.clone() };
+    let step = on(tailing(first), Observation::Isolated(PageSeen { view: other, ..killer }));
+    assert_eq!((step.next.name(), items(&step).len()), ("halted", 0));
+}
+
 /// The isolated record is an item that is parked, and the moment waits for nobody.
 #[test]
 fn an_isolated_record_is_parked_and_passed() {
     let probe = Some(Probe { rows: 1, armed: false, lone_deaths: 5 });
     let claimed = Some(Claim::UpTo(moment(50)));
     let before = tailing(Tail { probe, claimed, ..tail() });
-    let step = on(before.clone(), Observation::Isolated(Some((failed("k", 1, true), place(55)))));
+    let killer = alone(failed("k", 1, false), place(55));
+    let step = on(before.clone(), Observation::Isolated(killer));
     let expected = Tail { cursor: place(55), ..tail() };
     assert_eq!(step.next, tailing(expected));
     assert_eq!(items(&step)[0].retry_in, None);
-    let gone = on(before, Observation::Isolated(None));
+    let gone = on(before, Observation::Isolated(PageSeen { moment: None, ..page() }));
     assert_eq!((&tail_of(&gone).cursor, tail_of(&gone).probe), (&place(50), None));
     assert_eq!(gone.writes, []);
 }

@@ -20,6 +20,7 @@ fn looked(phase: Phase, opened: Opened) -> Phase {
     after(phase, Observation::Opened(opened), NOW).next
 }
 
+/// X54.
 #[test]
 fn a_source_that_went_back_is_repaired_only_once_the_same_was_seen_twice() {
     let first = looked(opening(Some(tail())), restored());
@@ -34,6 +35,7 @@ fn a_source_that_went_back_is_repaired_only_once_the_same_was_seen_twice() {
     assert_eq!(looked(again, other).name(), "repairing");
 }
 
+/// X54.
 #[test]
 fn another_source_or_another_loss_is_never_repaired() {
     let table: [(&str, Opened); 4] = [
@@ -64,6 +66,7 @@ fn another_source_or_another_loss_is_never_repaired() {
     assert_eq!(again.name(), "halted", "the policy is to halt");
 }
 
+/// X54.
 #[test]
 fn a_second_repair_within_an_hour_is_an_operators() {
     let table = [(Duration::ZERO, "halted"), (REPAIR_AGAIN_AFTER, "repairing")];
@@ -81,6 +84,7 @@ fn repairing(tail: Tail) -> Phase {
     looked(looked(opening(Some(tail)), restored()), restored())
 }
 
+/// Rule 122 and X43.
 #[test]
 fn numbers_go_on_above_all_that_was_seen_and_the_feed_is_followed_from_its_beginning() {
     for (delivered, above) in [(55, 60), (75, 75)] {

@@ -21,7 +21,7 @@ fn the_stored_form_is_a_promise() {
             opening(Some(tail())),
             concat!(
                 r#"{"phase":"opening","before":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
-                r#""claimed":null,"mark":7,"registered":{"counter":3,"passed":"40"},"#,
+                r#""claimed":null,"mark":{"fence":4,"number":7},"sent":7,"registered":{"counter":3,"passed":"40"},"#,
                 r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
@@ -29,7 +29,7 @@ fn the_stored_form_is_a_promise() {
             tailing(full()),
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"30","delivered":0,"#,
-                r#""claimed":{"up_to":"50"},"mark":7,"registered":{"counter":3,"passed":"40"},"#,
+                r#""claimed":{"up_to":"50"},"mark":{"fence":4,"number":7},"sent":7,"registered":{"counter":3,"passed":"40"},"#,
                 r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}}}"#,
             ),
         ),
@@ -37,7 +37,7 @@ fn the_stored_form_is_a_promise() {
             tailing(begun),
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
-                r#""claimed":"begun","mark":7,"registered":{"counter":3,"passed":"40"},"#,
+                r#""claimed":"begun","mark":{"fence":4,"number":7},"sent":7,"registered":{"counter":3,"passed":"40"},"#,
                 r#""registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
@@ -45,7 +45,7 @@ fn the_stored_form_is_a_promise() {
             tailing(broken),
             concat!(
                 r#"{"phase":"tailing","tail":{"rules":2,"feed":"feed","cursor":{"passed":"50"},"floor":"0","delivered":0,"#,
-                r#""claimed":{"broken":"CAPTURE_FILLING"},"mark":7,"#,
+                r#""claimed":{"broken":"CAPTURE_FILLING"},"mark":{"fence":4,"number":7},"sent":7,"#,
                 r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"distrust":null,"repaired_at":null,"probe":null}}"#,
             ),
         ),
@@ -57,7 +57,7 @@ fn the_stored_form_is_a_promise() {
             halted(Some(full())),
             concat!(
                 r#"{"phase":"halted","code":"SINK_AHEAD","since":100000,"before":{"rules":2,"#,
-                r#""feed":"feed","cursor":{"passed":"50"},"floor":"30","delivered":0,"claimed":{"up_to":"50"},"mark":7,"#,
+                r#""feed":"feed","cursor":{"passed":"50"},"floor":"30","delivered":0,"claimed":{"up_to":"50"},"mark":{"fence":4,"number":7},"sent":7,"#,
                 r#""registered":{"counter":3,"passed":"40"},"registered_at":100000,"#,
                 r#""distrust":null,"repaired_at":null,"probe":{"rows":8,"armed":true,"lone_deaths":1}},"suspect":null}"#,
             ),

@@ -66,16 +66,13 @@ fn a_page_of_a_source_that_went_back_halts_where_the_run_was() {
 /// X5: the sink knows more than the source does; somebody has to say which side is right.
 #[test]
 fn a_sink_that_is_ahead_halts() {
-    let delivered = Delivered {
-        mark: Some(MarkNumber::new(9)),
-        ahead: Some(Key::new("k")),
-        ..Delivered::default()
-    };
+    let delivered =
+        Delivered { mark: Some(batch(9)), ahead: Some(Key::new("k")), ..Delivered::default() };
     let of_page = PageSeen { next: place(58), delivered: delivered.clone(), ..page() };
     for observation in [Observation::Page(of_page), Observation::Redelivered(delivered)] {
         let step = on(tailing(tail()), observation);
         assert_eq!((step.next.name(), &tail_of(&step).cursor), ("halted", &place(50)));
-        assert_eq!(tail_of(&step).mark, MarkNumber::new(9), "the batch was sent");
+        assert_eq!(tail_of(&step).mark, batch(9), "the batch was sent");
         assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_AHEAD)]);
     }
 }
@@ -83,18 +80,15 @@ fn a_sink_that_is_ahead_halts() {
 #[test]
 fn the_mark_is_that_of_the_newest_batch_that_was_taken() {
     for (taken, number) in [(Some(12), 12), (None, 7), (Some(3), 7)] {
-        let mark = taken.map(MarkNumber::new);
+        let mark = taken.map(batch);
         let delivered = Delivered { mark, ..Delivered::default() };
         let step = seen(
             tailing(tail()),
             PageSeen { next: place(58), delivered: delivered.clone(), ..page() },
         );
-        assert_eq!(tail_of(&step).mark, MarkNumber::new(number));
+        assert_eq!(tail_of(&step).mark, batch(number));
         let step = on(tailing(tail()), Observation::Redelivered(delivered));
-        assert_eq!(
-            (tail_of(&step).mark, &tail_of(&step).cursor),
-            (MarkNumber::new(number), &place(50))
-        );
+        assert_eq!((tail_of(&step).mark, &tail_of(&step).cursor), (batch(number), &place(50)));
     }
 }
 
@@ -132,7 +126,7 @@ fn a_page_settles_and_enqueues_before_it_claims() {
     let delivered = Delivered {
         settled: vec![Settle { key: Key::new("done"), version: at(54) }],
         failed: vec![failed("k", 1, true)],
-        mark: Some(MarkNumber::new(8)),
+        mark: Some(batch(8)),
         ahead: None,
     };
     let step = seen(tailing(tail()), PageSeen { next: place(60), delivered, ..page() });

@@ -41,7 +41,7 @@ fn sink(pages: &[&str]) -> MockSink {
 /// Everything that is listed, a space after each page.
 async fn all(pages: &[&str], owns: Owns, mut after: Option<Key>) -> Result<String, PortError> {
     let sink = sink(pages);
-    let mut listed = Listed::new(&sink, owns, 10);
+    let mut listed = Listed::new(Origin::Sink(&sink), owns, 10);
     let mut text = String::new();
     loop {
         let page = listed.page(after.as_ref()).await?;
@@ -75,7 +75,8 @@ async fn what_is_listed_twice_counts_once() {
         assert_eq!(all(pages, Owns::All, None).await.expect("listed"), expected, "{pages:?}");
     }
     let greatest = sink(&["aaA."]);
-    let page = Listed::new(&greatest, Owns::All, 10).page(None).await.expect("listed");
+    let page =
+        Listed::new(Origin::Sink(&greatest), Owns::All, 10).page(None).await.expect("listed");
     assert_eq!(page.entries, [(Key::new("a"), rank(1))], "of two answers the later one");
 }
 

@@ -11,12 +11,13 @@ use truekeep_core::ports::{
 };
 use truekeep_sink_memory::MemorySink;
 
+use super::super::listing::Origin;
 use super::*;
 
 const RULES: RulesNumber = RulesNumber::new(1);
 
 fn listed(sink: &dyn Sink, limit: u32) -> Listed<'_> {
-    Listed::new(sink, Owns::All, limit)
+    Listed::new(Origin::Sink(sink), Owns::All, limit)
 }
 
 fn key(text: &str) -> Key {

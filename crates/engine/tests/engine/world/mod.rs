@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use truekeep_adapter_memory::{MemoryLedger, MemorySource};
+use truekeep_adapter_memory::{MemoryLedger, MemorySource, MemorySpill};
 use truekeep_core::certificate::Certificate;
 use truekeep_core::compare::Owns;
 use truekeep_core::follow::{Phase, SourceWentBack};
@@ -30,7 +30,7 @@ use tap::{Tap, Tapped};
 
 /// The runtime's clock, which the tests pause.
 #[derive(Debug)]
-struct Virtual(Instant);
+pub struct Virtual(pub Instant);
 
 #[async_trait]
 impl Clock for Virtual {
@@ -90,6 +90,7 @@ pub struct World {
     pub ledger: Arc<MemoryLedger>,
     pub source: Arc<MemorySource>,
     pub sink: Arc<MemorySink>,
+    pub spill: MemorySpill,
     pub settings: Settings,
     pub fingerprint: String,
     /// How far the ledger's clock is from everybody else's, in milliseconds.
@@ -109,6 +110,7 @@ impl World {
             ledger: Self::ledger("ledger", began, &skew_ms),
             source: Arc::new(MemorySource::captured()),
             sink: Arc::new(MemorySink::new()),
+            spill: MemorySpill::new(usize::MAX),
             settings: Settings::default(),
             fingerprint: "rules-a".into(),
             skew_ms,
@@ -233,7 +235,7 @@ impl Process {
         }
     }
 
-    fn tapped<P>(&self, port: &Arc<P>) -> Arc<Tapped<P>> {
+    pub fn tapped<P>(&self, port: &Arc<P>) -> Arc<Tapped<P>> {
         Arc::new(Tapped { port: Arc::clone(port), tap: Arc::clone(&self.tap) })
     }
 
@@ -243,10 +245,15 @@ impl Process {
             ledger: ledger.clone(),
             leases: ledger.clone(),
             items: ledger,
-            clock: Arc::new(Virtual(self.world.began)),
+            clock: Arc::new(self.clock()),
             entropy: self.world.entropy.clone(),
+            spill: Arc::new(self.world.spill.clone()),
         };
         Worker::new(ports, pipelines, self.world.settings.clone(), self.witness.clone())
+    }
+
+    pub fn clock(&self) -> Virtual {
+        Virtual(self.world.began)
     }
 
     /// Works until nothing is due.

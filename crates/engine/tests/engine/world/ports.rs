@@ -9,15 +9,16 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::guard::{Guard, Lost};
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Acquired, Announced, Announcement, Applied, AuditPage, Batch, Body, Capabilities, Capture,
-    CaptureReport, Change, ChangePage, Commit, Committed, Confirmation, Consumer, Delivery, Feed,
-    FillProgress, Item, ItemCursor, ItemFilter, ItemKind, Items, KeyPage, Leases, Ledger, Listing,
-    Loaded, Mark, NewRun, Numbered, Opened, PipelineRecord, ProcedureKind, Pulse, Pulsed, Receipt,
-    Records, Registration, Retried, Run, Sink, SourceView,
+    Acquired, Announced, Announcement, Applied, AuditPage, Batch, Body, Cancelled, Capabilities,
+    Capture, CaptureReport, Change, ChangePage, Commit, Committed, Confirmation, Consumer,
+    Delivery, Discarded, Feed, FillProgress, Item, ItemCursor, ItemFilter, ItemKind, Items,
+    KeyPage, Leases, Ledger, Listing, Loaded, Mark, NewRun, Numbered, Opened, Operations,
+    PipelineRecord, ProcedureKind, Pulse, Pulsed, Receipt, Records, Registration, Removal, Retried,
+    Run, Sink, SourceView, Steer, Steered,
 };
 use truekeep_core::{
-    Document, HolderId, Key, LeaseToken, LedgerId, PipelineName, Place, ScopeId, Timestamp, Value,
-    Version,
+    Document, Fence, HolderId, Incarnation, Key, LeaseToken, LedgerId, PipelineName, Place, RunId,
+    ScopeId, Timestamp, Value, Version,
 };
 use truekeep_sink_memory::MemorySink;
 
@@ -55,6 +56,39 @@ impl Ledger for Tapped<MemoryLedger> {
     }
     async fn pulse(&self, scope: &ScopeId, of: ProcedureKind) -> Result<Option<Pulse>, PortError> {
         pass!(self, "ledger.pulse", Ledger::pulse(&*self.port, scope, of))
+    }
+}
+
+#[async_trait]
+impl Operations for Tapped<MemoryLedger> {
+    async fn steer(&self, steer: &Steer) -> Result<Steered, PortError> {
+        pass!(self, "ledger.operations.steer", self.port.steer(steer))
+    }
+    async fn cancel(&self, scope: &ScopeId, run: &RunId, by: &str) -> Result<Cancelled, PortError> {
+        pass!(self, "ledger.operations.cancel", self.port.cancel(scope, run, by))
+    }
+    async fn discard(
+        &self,
+        scope: &ScopeId,
+        key: &Key,
+        version: Version,
+        by: &str,
+    ) -> Result<Discarded, PortError> {
+        pass!(self, "ledger.operations.discard", self.port.discard(scope, key, version, by))
+    }
+    async fn remove(&self, removal: &Removal) -> Result<Option<PipelineRecord>, PortError> {
+        pass!(self, "ledger.operations.remove", self.port.remove(removal))
+    }
+    async fn drop_part(
+        &self,
+        pipeline: &PipelineName,
+        life: &Incarnation,
+        limit: u32,
+    ) -> Result<bool, PortError> {
+        pass!(self, "ledger.operations.drop_part", self.port.drop_part(pipeline, life, limit))
+    }
+    async fn floor(&self, pipeline: &PipelineName) -> Result<Version, PortError> {
+        pass!(self, "ledger.operations.floor", self.port.floor(pipeline))
     }
 }
 
@@ -199,7 +233,10 @@ impl Records for Tapped<MemorySource> {
 impl Tapped<MemorySink> {
     /// Applies what the sink has no grudge against.
     async fn grudging(&self, batch: Batch) -> Result<Applied, PortError> {
-        let Batch { mark, follows, mut deliveries } = batch;
+        let Batch { mut mark, follows, mut deliveries } = batch;
+        if !self.capabilities().marked {
+            mark.fence = Fence::new(u64::MAX);
+        }
         let mut grudges: Vec<_> = deliveries.iter().map(|d| self.tap.grudge(&d.key)).collect();
         for (delivery, grudge) in deliveries.iter_mut().zip(&mut grudges) {
             if let (Some(Grudge::Alters), Body::Upsert(document)) = (*grudge, &delivery.body) {

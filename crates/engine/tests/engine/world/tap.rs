@@ -23,6 +23,8 @@ pub enum Fault {
     AnswerLost,
     /// It never answers.
     Hangs,
+    /// It happens, and never answers.
+    HangsAfter,
     /// It takes this long.
     Slow(Duration),
     /// It meets a bug.
@@ -160,6 +162,10 @@ impl Tap {
                 Err(failure(FailureClass::Unknown))
             }
             Some(Fault::Hangs) => std::future::pending().await,
+            Some(Fault::HangsAfter) => {
+                call.await?;
+                std::future::pending().await
+            }
             Some(Fault::Slow(by)) => {
                 Virtual(self.began).sleep(by).await;
                 call.await

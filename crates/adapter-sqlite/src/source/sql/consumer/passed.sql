@@ -1,2 +1,2 @@
 -- NULL without a consumer: then nothing was passed.
-SELECT min(cursor) FROM truekeep_consumer WHERE feed = ?1
+SELECT min(cursor), coalesce(sum(cursor), 0) FROM truekeep_consumer WHERE feed = ?1

@@ -1,4 +1,4 @@
--- A repeat that comes late moves nothing back.
+-- What may be stored is decided before, in the same transaction.
 INSERT INTO truekeep_consumer (feed, ledger, pipeline, counter, cursor) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (feed, ledger, pipeline) DO UPDATE
-SET counter = max(counter, excluded.counter), cursor = max(cursor, excluded.cursor)
+SET counter = excluded.counter, cursor = excluded.cursor

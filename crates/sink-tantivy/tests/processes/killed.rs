@@ -12,6 +12,7 @@ use truekeep_core::ports::{Batch, Delivery, Sink};
 use truekeep_sink_memory::MemorySink;
 use truekeep_sink_tantivy::{FieldKind, TantivySink};
 
+use crate::ALONE;
 use crate::fixture::{WORDS, batch, delete, field, raw_documents, spec, text, upsert};
 
 /// Tells this program, started by itself, which index to write.
@@ -79,6 +80,7 @@ fn killed_after(path: &Path, batches: usize) -> u64 {
 
 #[tokio::test]
 async fn killed_writer_leaves_whole_batches_and_no_lock() {
+    let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("index");
     let reference = MemorySink::new();

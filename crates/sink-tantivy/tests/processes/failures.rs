@@ -12,6 +12,7 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::Sink;
 use truekeep_sink_tantivy::{FieldKind, SearchIndex, SearchRequest, TantivySink};
 
+use crate::ALONE;
 use crate::fixture::{WORDS, batch, field, mark, raw_documents, spec, text, upsert};
 
 /// Tells this program, started by itself, which index to write.
@@ -57,6 +58,7 @@ fn of_child() -> Option<PathBuf> {
 /// A file that may not grow is a full disk without a disk.
 #[tokio::test]
 async fn full_disk_is_retried_and_leaves_the_index_as_it_was() {
+    let _alone = ALONE.lock().await;
     let (_folder, path) = written().await;
     // In units of 512 bytes.
     child("child_fills_its_disk", &path, |command| command.arg("ulimit -f 100"));
@@ -82,6 +84,7 @@ async fn child_fills_its_disk() {
 /// Who may not write the folder can search it, and halts as a writer.
 #[tokio::test]
 async fn folder_that_may_not_be_written_halts_and_can_be_searched() {
+    let _alone = ALONE.lock().await;
     let (folder, path) = written().await;
     for path in [folder.path(), &path] {
         let rights = std::os::unix::fs::PermissionsExt::from_mode(0o555);
@@ -129,6 +132,7 @@ async fn of_each_use(path: &Path) -> Vec<PortError> {
 
 #[tokio::test]
 async fn damaged_index_halts_and_nothing_panics() {
+    let _alone = ALONE.lock().await;
     for (ending, how) in [
         ("meta.json", "empty"),
         ("meta.json", "garbage"),
@@ -166,6 +170,7 @@ async fn damaged_index_halts_and_nothing_panics() {
 /// Every file tells in its footer the form it was written in.
 #[tokio::test]
 async fn index_of_another_version_halts_with_a_code_of_its_own() {
+    let _alone = ALONE.lock().await;
     let (_folder, path) = written().await;
     for file in std::fs::read_dir(&path).expect("read") {
         let file = file.expect("a file").path();
@@ -188,6 +193,7 @@ async fn index_of_another_version_halts_with_a_code_of_its_own() {
 
 #[tokio::test]
 async fn mark_of_a_later_program_halts() {
+    let _alone = ALONE.lock().await;
     let (_folder, path) = written().await;
     let (_, mut writer) = crate::fixture::raw_writer(&path);
     let mut commit = writer.prepare_commit().expect("prepared");

@@ -1,0 +1,2 @@
+-- How many feeds there are.
+SELECT count(*) FROM truekeep.capture

@@ -1,0 +1,2 @@
+-- Ends a feed's life.
+DELETE FROM truekeep.capture WHERE feed = $1

@@ -1,0 +1,2 @@
+-- Whether marks wait.
+SELECT EXISTS (SELECT FROM {mark})

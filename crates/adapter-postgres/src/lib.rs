@@ -1,0 +1,5 @@
+//! Source and capture on Postgres.
+
+mod source;
+
+pub use source::*;

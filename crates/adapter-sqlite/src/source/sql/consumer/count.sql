@@ -1,0 +1,1 @@
+SELECT count(*) FROM truekeep_consumer WHERE feed = ?1

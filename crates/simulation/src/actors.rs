@@ -1,0 +1,6 @@
+//! Who acts in a world besides the workers' engine.
+
+pub(crate) mod accidents;
+pub(crate) mod operators;
+pub(crate) mod workers;
+pub(crate) mod writers;

@@ -1,0 +1,2 @@
+-- What was deleted under rules that nothing newer goes below any more.
+DELETE FROM {tombstones}
