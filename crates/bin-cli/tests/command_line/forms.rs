@@ -24,6 +24,7 @@ const STORY: &[&str] = &[
     "diff",
     "search places sao",
     "parked list",
+    "parked reasons",
     "parked show 3 -p cities",
     "parked retry 3 -p cities",
     "run --once -p cities",
