@@ -17,9 +17,7 @@ use truekeep_core::certificate::Certificate;
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Announced, Announcement, Archive, ChangePage, Consumer, Feed, Ledger};
-use truekeep_core::{
-    CommitToken, Fence, Key, MarkNumber, Place, Rank, RulesNumber, RunId, ScopeId,
-};
+use truekeep_core::{CommitToken, Fence, Key, Place, Rank, RulesNumber, RunId, ScopeId};
 
 use crate::story::Story;
 use crate::truth::{Moments, Time, Truth};
@@ -70,8 +68,6 @@ pub(crate) struct Watch {
     forked: Option<Time>,
     /// The cursor of the run of follow.
     cursor: u64,
-    /// The last batch that the sink took.
-    batch: MarkNumber,
     fence: Fence,
     /// What reconciles have numbered last.
     numbered: u64,
@@ -150,7 +146,6 @@ impl Auditor {
 
     /// The ledger went back: what it gave and took since is given and taken anew.
     pub fn ledger_restored(&mut self, stores: &Stores) {
-        self.landed.clear();
         for (watch, scope) in self.watches.iter_mut().zip(&self.scopes) {
             watch.fence = Fence::default();
             watch.began.clear();
@@ -159,6 +154,7 @@ impl Auditor {
                 watch.rules.insert(record.rules.number, text);
             }
         }
+        (0..self.watches.len()).for_each(|index| self.told_by_the_mark(stores, index));
     }
 
     /// Puts rules in force.

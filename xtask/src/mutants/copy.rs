@@ -59,11 +59,23 @@ impl Copy {
     /// # Errors
     /// When it does not apply.
     pub fn apply(&self, patch: &Patch) -> Result<(), TaskError> {
+        self.git(&["apply"], patch)
+    }
+
+    /// Whether a patch applies.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn fits(&self, patch: &Patch) -> Result<(), TaskError> {
+        self.git(&["apply", "--check"], patch)
+    }
+
+    fn git(&self, words: &[&str], patch: &Patch) -> Result<(), TaskError> {
         let mut command = Command::new("git");
-        command.arg("apply").arg(&patch.path).current_dir(self.tree());
+        command.args(words).arg(&patch.path).current_dir(self.tree());
         // The copy lies inside a repository, of which it is no part.
         command.env("GIT_CEILING_DIRECTORIES", &self.workshop);
-        let name = || format!("git apply {}", patch.path.display());
+        let name = || format!("git {} {}", words.join(" "), patch.path.display());
         let status =
             command.status().map_err(|source| TaskError::Start { command: name(), source })?;
         if status.success() { Ok(()) } else { Err(TaskError::Exit { command: name(), status }) }

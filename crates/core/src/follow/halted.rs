@@ -38,7 +38,10 @@ impl Halted {
     }
 
     pub(super) fn due(&self, terms: &Terms, now: Timestamp) -> Due<Command> {
-        let at = self.since.plus(terms.halted_recheck);
-        if at <= now { Due::Now(Command::Open) } else { Due::At(at) }
+        if now.is_after(self.since, terms.halted_recheck) {
+            Due::Now(Command::Open)
+        } else {
+            Due::At(self.since.plus(terms.halted_recheck))
+        }
     }
 }

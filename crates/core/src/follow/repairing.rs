@@ -159,6 +159,6 @@ impl Repairing {
 /// Whether the policy allows it, and the last repair is long enough ago: a source that goes back
 /// again and again is somebody's mistake.
 fn may_repair(terms: &Terms, tail: &Tail, now: Timestamp) -> bool {
-    let rested = |at: Timestamp| now.since(at) >= crate::limits::REPAIR_AGAIN_AFTER;
+    let rested = |at: Timestamp| now.is_after(at, crate::limits::REPAIR_AGAIN_AFTER);
     terms.source_went_back == SourceWentBack::Repair && tail.repaired_at.is_none_or(rested)
 }

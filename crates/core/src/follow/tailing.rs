@@ -74,7 +74,7 @@ impl Tailing {
         let tail = &self.tail;
         let registered = &tail.registered;
         let moved = !registered.passed.includes(&tail.cursor.passed);
-        let long_ago = now.since(tail.registered_at) >= terms.register_every;
+        let long_ago = now.is_after(tail.registered_at, terms.register_every);
         if registered.counter.get() == 0 || (moved && long_ago) {
             let counter = registered.counter.next();
             return Due::Now(Command::Register(Registration {

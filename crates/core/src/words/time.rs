@@ -29,6 +29,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// Whether so long has passed since then. A time that is still to come was told by a clock that
+    /// was wrong: nothing waits for it.
+    pub fn is_after(self, then: Self, length: Duration) -> bool {
+        then > self || self.since(then) >= length
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

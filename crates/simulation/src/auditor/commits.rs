@@ -31,8 +31,16 @@ impl Auditor {
         let certificate = self.certificate(stores, index);
         let answer = at_once(stores.ledger.commit(commit))?;
         match &answer {
-            Committed::Landed(..) if self.landed.insert(commit.token.clone()) => {}
-            Committed::Landed(..) => return Ok(answer),
+            Committed::Landed(version, _) => {
+                // A repeat of what had landed, also before a backup: it made a version long ago.
+                let known = self.landed.contains(&commit.token);
+                let again = run.as_ref().map_or(known, |run| *version <= run.version);
+                if again {
+                    self.holds(known, "G1", || format!("{who} was told of a commit that is none"));
+                    return Ok(answer);
+                }
+                self.landed.insert(commit.token.clone());
+            }
             Committed::Lost(lost) => {
                 self.tell(stores, "commit lost", format_args!("{who} {scope} {lost:?}"));
                 return Ok(answer);

@@ -32,12 +32,6 @@ impl Auditor {
         let written = std::mem::take(&mut self.watches[index].ranks);
         self.ranked(stores, index);
         let watch = &mut self.watches[index];
-        let number = after.mark.as_ref().map(|mark| mark.number).unwrap_or_default();
-        // A backup with the mark of the last batch differs only by what others wrote.
-        let by_restore = by_restore && number < watch.batch;
-        if !by_restore && number >= watch.batch {
-            watch.damage.values_mut().for_each(|damage| damage.by_restore = false);
-        }
         let keys = before.live.keys().chain(after.live.keys()).chain(written.keys());
         for key in keys {
             // A deletion that is forgotten is damage as well.
@@ -49,6 +43,21 @@ impl Auditor {
                 let is_deep = held.is_some() && held == owed;
                 watch.damage.insert(key.clone(), Damage { at, by_restore, is_deep, owed });
             }
+        }
+        self.told_by_the_mark(stores, index);
+    }
+
+    /// A restore is told by a mark that is older than what the ledger knows of. If it is not, the
+    /// sink differs only by what others wrote.
+    pub(super) fn told_by_the_mark(&mut self, stores: &Stores, index: usize) {
+        let scope = &self.scopes[index];
+        let run = at_once(stores.ledger.load(scope, ProcedureKind::Follow)).ok().flatten();
+        let phase = run.and_then(|run| serde_json::from_str::<Phase>(&run.phase).ok());
+        let known = phase.as_ref().and_then(Phase::tail).map(|tail| tail.mark);
+        let held = stores.targets[index].sink.contents().mark.map(|mark| mark.batch());
+        if held.unwrap_or_default() >= known.unwrap_or_default() {
+            let damage = self.watches[index].damage.values_mut();
+            damage.for_each(|damage| damage.by_restore = false);
         }
     }
 

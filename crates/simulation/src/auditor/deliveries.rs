@@ -34,7 +34,6 @@ impl Auditor {
                 return Err(error);
             }
         };
-        self.watches[index].batch = mark.number;
         let mut words = String::new();
         for ((key, rank, deleted), outcome) in sent.iter().zip(&applied.outcomes) {
             let word = match outcome {

@@ -182,3 +182,16 @@ fn an_acknowledgement_is_written_at_most_each_interval() {
     assert_eq!(due(Tail { cursor: place(51), ..next.clone() }, 1_999), None);
     assert_eq!(due(Tail { cursor: place(51), ..next }, 2_000), Some(registration(5, 51)));
 }
+
+/// A clock that was wrong for a while leaves a time behind that is still to come. Nothing waits for
+/// it.
+#[test]
+fn what_a_wrong_clock_left_behind_holds_nothing_up() {
+    let later = NOW.plus(std::time::Duration::from_secs(86_400 * 3));
+    let phase = tailing(Tail { registered_at: later, ..tail() });
+    let due = Follow::due(&terms(), &phase, NOW);
+    assert!(matches!(due, Due::Now(Command::Register(_))), "{due:?}");
+    let halted = Halted { code: Code::SINK_OWNED, since: later, before: None, suspect: None };
+    let due = Follow::due(&terms(), &Phase::Halted(halted), NOW);
+    assert!(matches!(due, Due::Now(Command::Open)), "{due:?}");
+}
