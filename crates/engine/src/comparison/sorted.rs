@@ -211,7 +211,7 @@ impl Sorted {
     /// Lists and sorts a sink as a whole.
     ///
     /// # Errors
-    /// Those of [`Sorting`].
+    /// Those of `Sorting`.
     pub async fn of(
         sink: &dyn Sink,
         spill: &dyn Spill,
