@@ -225,6 +225,7 @@ impl Runner {
         if let Some(beside) = held.beside.as_mut().filter(|_| went_back) {
             beside.stored =
                 Stored::first(Terms { confirmed: false, ..beside.stored.terms.clone() });
+            held.pass = None;
         }
     }
 

@@ -102,6 +102,30 @@ async fn an_item_that_is_delivered_after_the_listing_is_no_drift() {
     assert!(world.equal(), "{:?}", world.differences());
 }
 
+/// A sink that goes back while its sorted listing is compared is listed again: what was put aside
+/// says nothing of it now.
+#[tokio::test(start_paused = true)]
+async fn a_listing_of_a_sink_that_went_back_is_thrown_away() {
+    let world = scattered(3_000).await;
+    let backup = world.sink.backup();
+    world.rows(3_000..3_100, "lost by the restore");
+    let process = world.process();
+    process.tap.fault_after("records.keys", 1, 1, Fault::Slow(Duration::from_secs(5)));
+    let running = process.start();
+    pass(2).await;
+    wish(&world, "wish", false).await;
+    pass(4).await;
+    let lists = process.tap.count("sink.list");
+    assert!(lists > 0, "it is listed");
+    world.sink.restore(&backup);
+    world.rows(0..1, "after the restore");
+    pass(180).await;
+    running.stop().await;
+    assert!(process.tap.count("sink.list") > lists, "it is listed again");
+    assert!(world.equal(), "{:?}", world.differences());
+    assert_eq!(world.certificate().await.state, State::Complete);
+}
+
 /// X36: a sorted listing dies with its worker. The next one lists again, and compares only what lies
 /// behind the checkpoint.
 #[tokio::test(start_paused = true)]
