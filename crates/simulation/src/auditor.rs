@@ -16,12 +16,14 @@ use std::time::Duration;
 use truekeep_core::certificate::Certificate;
 use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
-use truekeep_core::ports::{Announced, Announcement, Archive, ChangePage, Consumer, Feed, Ledger};
+use truekeep_core::ports::{
+    Announced, Announcement, Archive, Capabilities, ChangePage, Consumer, Feed, Ledger,
+};
 use truekeep_core::{CommitToken, Fence, Key, Place, Rank, RulesNumber, RunId, ScopeId};
 
 use crate::story::Story;
-use crate::truth::{Moments, Time, Truth};
-use crate::world::{Stores, at_once};
+use crate::truth::{Pasts, Truth};
+use crate::world::{Stores, Target, at_once};
 
 pub(crate) use damage::Damage;
 pub(crate) use law::Excused;
@@ -62,10 +64,8 @@ pub(crate) struct Watch {
     buried: BTreeMap<RunId, u64>,
     /// What halts, or makes stale, with good reason.
     justified: BTreeSet<Code>,
-    /// The moments that it was told of.
-    moments: Moments,
-    /// When something went back, unless rules were announced or a moment was claimed since.
-    forked: Option<Time>,
+    /// What it was told of the source, and what went back since.
+    pasts: Pasts,
     /// The cursor of the run of follow.
     cursor: u64,
     fence: Fence,
@@ -92,11 +92,21 @@ pub(crate) struct Auditor {
 impl Auditor {
     /// An auditor of stores in which nothing has happened yet.
     pub fn new(stores: &Stores, ttl: Duration, told: usize) -> Self {
+        // A listing in no order, or late, goes to its end under one worker: workers may end too
+        // often for it.
+        let one_pass = |able: &Capabilities| !able.ordered_listing || !able.listing_lag.is_zero();
+        let watch = |target: &Target| Watch {
+            justified: one_pass(&target.sink.plan.able)
+                .then_some(Code::LISTING_UNFINISHED)
+                .into_iter()
+                .collect(),
+            ..Watch::default()
+        };
         Self {
             story: Story::of(told),
             truth: Truth::default(),
             broken: None,
-            watches: stores.targets.iter().map(|_| Watch::default()).collect(),
+            watches: stores.targets.iter().map(watch).collect(),
             scopes: stores.targets.iter().map(|target| target.scope.clone()).collect(),
             landed: BTreeSet::new(),
             ttl,
@@ -140,13 +150,20 @@ impl Auditor {
     /// Something of a pipeline went back: what its cursor and its numbers say is of another past.
     pub fn fork(&mut self, index: usize) {
         let now = self.truth.pass();
-        self.watches[index].moments.fork(now);
-        self.watches[index].forked = Some(now);
+        self.watches[index].pasts.fork(now);
     }
 
-    /// The ledger went back: what it gave and took since is given and taken anew.
-    pub fn ledger_restored(&mut self, stores: &Stores) {
-        for (watch, scope) in self.watches.iter_mut().zip(&self.scopes) {
+    /// What the ledger knows of each pipeline's pasts, for a backup of it.
+    pub fn pasts(&mut self) -> Vec<Pasts> {
+        let now = self.truth.pass();
+        self.watches.iter().map(|watch| watch.pasts.backup(now)).collect()
+    }
+
+    /// The ledger went back to what it knew then: what it gave and took since is given and taken
+    /// anew.
+    pub fn ledger_restored(&mut self, stores: &Stores, pasts: &[Pasts]) {
+        for ((watch, scope), past) in self.watches.iter_mut().zip(&self.scopes).zip(pasts) {
+            watch.pasts.restore(past);
             watch.fence = Fence::default();
             watch.began.clear();
             if let Ok(Some(record)) = at_once(stores.ledger.pipeline(scope.pipeline())) {
@@ -170,7 +187,7 @@ impl Auditor {
             for (watch, scope) in self.watches.iter_mut().zip(&self.scopes) {
                 if *scope.pipeline() == new.pipeline {
                     watch.rules.insert(number, text.to_owned());
-                    watch.forked = None;
+                    watch.pasts.begin_anew();
                 }
             }
             self.certificates(stores);
@@ -201,7 +218,7 @@ impl Auditor {
         if let Some(moment) = &page.moment {
             self.holds(page.end, "S3", || format!("{moment} before the end of the feed"));
             let now = self.truth.now();
-            self.watches[index].moments.name(moment.clone(), now);
+            self.watches[index].pasts.name(moment.clone(), now);
         }
         Ok(page)
     }

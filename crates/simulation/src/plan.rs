@@ -122,6 +122,8 @@ pub(crate) struct WriterPlan {
 pub(crate) struct SinkPlan {
     /// What it can do.
     pub able: Capabilities,
+    /// Whether it lists each entry twice.
+    pub repeats: bool,
     /// The longest until a batch is confirmed, in milliseconds; 0 confirms at once.
     pub confirms_ms_max: u64,
 }
@@ -256,9 +258,8 @@ fn sky(draws: &mut Stream, ttl: Duration) -> Sky {
     }
 }
 
-/// What the engine relies on without asking: it asks no sink what it can do. So a sink that
-/// overwrites newer by older, forgets deletions while a message may still be late, lists in another
-/// order or late, is not drawn.
+/// What the engine relies on without asking, a sink is not drawn without: one that overwrites newer
+/// by older, or forgets deletions while a message may still be late.
 fn sink(draws: &mut Stream) -> SinkPlan {
     let remembers = match draws.chance(300) {
         // Longer than any world: the latest of all messages comes before.
@@ -271,11 +272,12 @@ fn sink(draws: &mut Stream) -> SinkPlan {
             versioned_deletes: true,
             remembers_deletes: remembers,
             fenced_writes: draws.chance(700),
-            ordered_listing: true,
+            ordered_listing: draws.chance(700),
             marked: true,
-            listing_lag: Duration::ZERO,
+            listing_lag: if draws.chance(300) { draws.ms(1, 5_000) } else { Duration::ZERO },
             verifies: draws.chance(800),
         },
+        repeats: draws.chance(200),
         confirms_ms_max: if draws.chance(400) { draws.between(1, 3_000) } else { 0 },
     }
 }

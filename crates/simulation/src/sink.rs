@@ -1,19 +1,19 @@
-//! A sink with the abilities it is told to have: with and without fences, memory of deletions, marks,
-//! order, and with confirmations that come late.
+//! A sink with the abilities it is told to have: with and without fences, memory of deletions, marks
+//! and order, with listings and confirmations that come late.
 //!
 //! Invariant: P3. What it refuses it refuses by what a record's text says of it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::ports::{
-    Applied, Batch, Body, Confirmation, Delivery, Entry, Listing, Mark, Memory, Outcome, Receipt,
-    Verdict,
+    Applied, Batch, Body, Confirmation, Delivery, Listing, Mark, Memory, Outcome, Receipt, Verdict,
 };
 use truekeep_core::{Document, Key, Rank, Value};
+use truekeep_sink_memory::{Elapsed, Manner, Recent};
 
 use crate::plan::{Poison, SinkPlan};
 use crate::poison;
@@ -59,6 +59,8 @@ struct State {
     receipts: u64,
     /// Batches up to this receipt that are not waiting any more were confirmed, or lost.
     lost: Vec<u64>,
+    /// What does not show yet in a listing.
+    recent: Recent,
     draws: Stream,
 }
 
@@ -67,6 +69,7 @@ struct State {
 pub(crate) struct ModelSink {
     pub plan: SinkPlan,
     time: Time,
+    manner: Manner,
     /// Until when records that are put off are.
     healthy_from: Mutex<Option<Duration>>,
     state: Mutex<State>,
@@ -80,9 +83,17 @@ impl ModelSink {
             waiting: VecDeque::new(),
             receipts: 0,
             lost: Vec::new(),
+            recent: Recent::new(),
             draws,
         };
-        Self { plan, time, healthy_from: Mutex::default(), state: Mutex::new(state) }
+        let clock = time.clone();
+        let lag = Some(plan.able.listing_lag).filter(|lag| !lag.is_zero());
+        let manner = Manner {
+            scattered: !plan.able.ordered_listing,
+            repeats: plan.repeats,
+            lag: lag.map(|lag| (lag, Arc::new(move || clock.now()) as Elapsed)),
+        };
+        Self { plan, time, manner, healthy_from: Mutex::default(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -115,6 +126,7 @@ impl ModelSink {
         let mut state = self.state();
         let lost: Vec<u64> = state.waiting.drain(..).map(|(receipt, _, _)| receipt).collect();
         state.lost.extend(lost);
+        state.recent.clear();
         state.now = contents.clone();
         state.durable = contents;
     }
@@ -122,7 +134,8 @@ impl ModelSink {
     /// Somebody else's program writes or deletes.
     pub fn meddle(&self, key: &Key, record: Option<Record>) {
         let mut state = self.state();
-        let State { now, durable, waiting, .. } = &mut *state;
+        let State { now, durable, waiting, recent, .. } = &mut *state;
+        self.manner.note(recent, key, now.live.get(key).map(|record| record.rank));
         let all = [now, durable].into_iter().chain(waiting.iter_mut().map(|(_, _, c)| c));
         for contents in all {
             match &record {
@@ -172,7 +185,15 @@ impl ModelSink {
             Some(Poison::PutOff) if puts_off => {
                 Outcome::Retry(Code::SINK_UNAVAILABLE, "not now".into())
             }
-            _ => state.now.deliver(one, remembers, now),
+            _ => {
+                let (key, State { now: contents, recent, .. }) = (one.key.clone(), &mut *state);
+                let before = contents.live.get(&key).map(|record| record.rank);
+                let outcome = contents.deliver(one, remembers, now);
+                if outcome == Outcome::Applied {
+                    self.manner.note(recent, &key, before);
+                }
+                outcome
+            }
         });
         let outcomes: Vec<Outcome> = outcomes.collect();
         Ok(Applied { outcomes, receipt: Receipt(self.receipt(&mut state)) })
@@ -220,11 +241,8 @@ impl ModelSink {
 
     pub fn list(&self, after: Option<&Key>, limit: u32) -> Listing {
         let state = self.state();
-        let mut rest = state.now.live.iter().filter(|(key, _)| after.is_none_or(|a| *key > a));
-        let page = rest.by_ref().take(limit as usize);
-        let entries: Vec<Entry> =
-            page.map(|(key, record)| Entry { key: key.clone(), rank: record.rank }).collect();
-        Listing { end: rest.next().is_none(), entries }
+        let live = state.now.live.iter().map(|(key, record)| (key.clone(), record.rank));
+        self.manner.list(live, &state.recent, after, limit)
     }
 }
 

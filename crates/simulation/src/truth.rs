@@ -29,9 +29,18 @@ pub(crate) struct Truth {
     rows: BTreeMap<Key, History>,
 }
 
-/// When each moment was that a pipeline has read the feed's end under the name of.
-#[derive(Debug, Default)]
-pub(crate) struct Moments(Vec<(Moment, Time)>);
+/// When each moment was that a pipeline has read the feed's end under the name of. A name may be one
+/// of several pasts, once something went back.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pasts {
+    moments: Vec<(Moment, Time)>,
+    /// When something went back that no claim was made since.
+    open: Vec<Time>,
+    /// When anything ever did.
+    forks: Vec<Time>,
+    /// Of a backup: when it was made.
+    now: Time,
+}
 
 impl Truth {
     /// Takes what the source and its feed hold now as the newest of its past. A feed that was
@@ -125,23 +134,56 @@ impl Truth {
     }
 }
 
-impl Moments {
+impl Pasts {
     /// The feed's end was read under this name.
     pub fn name(&mut self, moment: Moment, now: Time) {
-        match self.0.last_mut() {
-            Some((last, time)) if *last == moment => *time = now,
-            Some(_) | None => self.0.push((moment, now)),
+        if self.moments.last().is_none_or(|last| *last != (moment.clone(), now)) {
+            self.moments.push((moment, now));
         }
     }
 
-    /// Something went back: what is named from here on is of another past, whatever its name.
+    /// Something went back: what its cursor and its numbers say is of another past.
     pub fn fork(&mut self, now: Time) {
-        self.0.push((Moment::snapshot(u64::MAX, []), now));
+        self.forks.push(now);
+        self.open.push(now);
     }
 
-    /// When a moment was, the last time it was named; before a time, if one is given.
-    pub fn when(&self, moment: &Moment, before: Option<Time>) -> Option<Time> {
-        let mut named = self.0.iter().rev();
+    /// What a ledger that is copied now knows of.
+    pub fn backup(&self, now: Time) -> Self {
+        Self { now, ..self.clone() }
+    }
+
+    /// The ledger is as it was at a backup: it knows of nothing that happened since.
+    pub fn restore(&mut self, backup: &Self) {
+        let since = self.forks.iter().copied().filter(|fork| *fork > backup.now);
+        self.open = backup.open.iter().copied().chain([backup.now]).chain(since).collect();
+    }
+
+    /// A moment is claimed.
+    pub fn claim(&mut self, moment: &Moment) {
+        if let Some(claimed) = self.last(moment, None) {
+            self.open.retain(|fork| claimed < *fork);
+        }
+    }
+
+    /// Everything is delivered anew.
+    pub fn begin_anew(&mut self) {
+        self.open.clear();
+    }
+
+    /// When something went back first that no claim was made since.
+    pub fn forked(&self) -> Option<Time> {
+        self.open.iter().min().copied()
+    }
+
+    /// When a moment was that is claimed.
+    pub fn when(&self, moment: &Moment) -> Option<Time> {
+        self.last(moment, self.forked())
+    }
+
+    /// The last time a moment was named; before a time, if one is given.
+    fn last(&self, moment: &Moment, before: Option<Time>) -> Option<Time> {
+        let mut named = self.moments.iter().rev();
         let it = |(named, at): &&(Moment, Time)| {
             named == moment && before.is_none_or(|before| *at < before)
         };

@@ -18,10 +18,8 @@ use truekeep_core::ports::{
 };
 use truekeep_core::{Document, Key, Rank, Value, same_json};
 
-use manner::Recent;
-
 pub use generations::MemoryGenerations;
-pub use manner::{Elapsed, Manner};
+pub use manner::{Elapsed, Manner, Recent};
 
 /// A live record.
 #[derive(Debug, Clone, PartialEq, Eq)]

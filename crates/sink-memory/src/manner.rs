@@ -32,7 +32,7 @@ impl fmt::Debug for Manner {
 }
 
 /// What changed lately: when, which key, and the rank that it had; none if it was not there.
-pub(crate) type Recent = VecDeque<(Duration, Key, Option<Option<Rank>>)>;
+pub type Recent = VecDeque<(Duration, Key, Option<Option<Rank>>)>;
 
 impl Manner {
     /// Whether it lists in order, at once, and each entry once.
@@ -45,7 +45,7 @@ impl Manner {
     }
 
     /// Notes a change, and forgets those that show.
-    pub(crate) fn note(&self, recent: &mut Recent, key: &Key, before: Option<Option<Rank>>) {
+    pub fn note(&self, recent: &mut Recent, key: &Key, before: Option<Option<Rank>>) {
         let Some((lag, now)) = &self.lag else { return };
         let now = now();
         while recent.front().is_some_and(|(at, ..)| *at + *lag <= now) {
@@ -55,7 +55,7 @@ impl Manner {
     }
 
     /// A page of what shows.
-    pub(crate) fn list(
+    pub fn list(
         &self,
         live: impl Iterator<Item = (Key, Option<Rank>)>,
         recent: &Recent,

@@ -12,6 +12,7 @@ use super::writers;
 use crate::plan::Accident;
 use crate::seed::Stream;
 use crate::sink::{Contents, Record};
+use crate::truth::Pasts;
 use crate::world::{Store, World, at_once};
 
 /// What is halted, or made stale, once something went back.
@@ -36,6 +37,7 @@ struct Backup {
     acknowledged: Vec<Option<u64>>,
     /// Which life of the source it was.
     life: u64,
+    pasts: Vec<Pasts>,
 }
 
 /// Lets accidents happen until the world is calm.
@@ -64,6 +66,7 @@ fn backup(world: &World) -> Backup {
         sinks: stores.targets.iter().map(|target| target.sink.contents()).collect(),
         acknowledged: all.map(|index| acknowledged(world, index)).collect(),
         life: world.life(Store::Source),
+        pasts: world.watched(|auditor, _| auditor.pasts()),
     }
 }
 
@@ -174,13 +177,12 @@ fn restore_ledger(world: &World, backup: &Backup) {
     world.tell("accident", format_args!("the ledger is restored"));
     world.watched(|auditor, stores| {
         stores.ledger.restore(backup.ledger.clone());
-        auditor.ledger_restored(stores);
+        auditor.ledger_restored(stores, &backup.pasts);
         for index in 0..stores.targets.len() {
             auditor.justify(index, WENT_BACK);
             // A ledger that does not know the pipeline yet gives it another life.
             let codes = [Code::RULES_CHANGED, Code::SINK_WENT_BACK, Code::SINK_OWNED];
             auditor.justify(index, &codes);
-            auditor.fork(index);
         }
     });
 }

@@ -85,11 +85,8 @@ impl Auditor {
             && (before.moment != after.moment || !vouches(before))
             && let Some(index) = self.index(scope)
         {
-            let watch = &mut self.watches[index];
-            let claimed = after.moment.as_ref().and_then(|m| watch.moments.when(m, None));
             // What is claimed of the other past is claimed of what is there now.
-            watch.forked =
-                watch.forked.filter(|forked| claimed.is_none_or(|claimed| claimed < *forked));
+            after.moment.iter().for_each(|moment| self.watches[index].pasts.claim(moment));
         }
         let claims =
             commit.writes.iter().any(|w| matches!(w, LedgerWrite::Certify(Claim::UpTo(_))));
@@ -130,7 +127,7 @@ impl Auditor {
         }
         let Some(tail) = phase.tail() else { return };
         let watch = &self.watches[index];
-        if watch.forked.is_some() || Some(tail.rules) != self.rules(stores, scope) {
+        if watch.pasts.forked().is_some() || Some(tail.rules) != self.rules(stores, scope) {
             return;
         }
         let mut skipped = None;

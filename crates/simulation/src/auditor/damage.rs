@@ -84,7 +84,7 @@ impl Auditor {
         let cursor = cursor.unwrap_or_default();
         let feed = stores.source.feed();
         // What was to come when it looked may be lost with the future that was lost.
-        if self.watches[index].forked.is_some() {
+        if self.watches[index].pasts.forked().is_some() {
             return;
         }
         self.watches[index].damage.retain(|key, damage| {

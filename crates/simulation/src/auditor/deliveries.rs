@@ -64,7 +64,7 @@ impl Auditor {
             watch.mended.push((now, key.clone(), *damage));
             watch.damage.remove(key);
         }
-        let forked = watch.forked.is_some();
+        let forked = watch.pasts.forked().is_some();
         self.holds(before.is_none_or(|before| rank >= before), "P3", || {
             format!("{key} at {before:?} was replaced by {rank}")
         });

@@ -7,7 +7,7 @@ use truekeep_core::code::Code;
 use truekeep_core::ports::Items;
 use truekeep_core::{Key, Moment};
 
-use super::{Auditor, Broken, Watch};
+use super::{Auditor, Broken};
 use crate::truth;
 use crate::world::{Stores, at_once};
 
@@ -38,7 +38,7 @@ impl Auditor {
             return lie(format!("{scope} is {} at no moment", certificate.state.as_str()));
         };
         let watch = &self.watches[index];
-        let Some(then) = watch.moments.when(moment, watch.forked) else {
+        let Some(then) = watch.pasts.when(moment) else {
             return lie(format!("{scope} names the moment {moment}, which never was"));
         };
         if Some(certificate.rules) != self.rules(stores, scope) {
@@ -62,7 +62,7 @@ impl Auditor {
             }
             let theirs = record.is_some_and(|record| Some(&record.made_by) != made_by);
             // The feed may have forgotten it: then only a comparison delivers it under these rules.
-            let told = watch.forked.is_none() && !self.truth.is_missed(key);
+            let told = watch.pasts.forked().is_none() && !self.truth.is_missed(key);
             if theirs && told {
                 return lie(format!("{scope} holds {key} as other rules made it"));
             }
@@ -107,9 +107,9 @@ impl Auditor {
         let state = certificate.state;
         match state {
             State::Complete | State::Partial => {
-                let Watch { moments, forked, .. } = &self.watches[index];
+                let pasts = &self.watches[index].pasts;
                 let moment = certificate.moment.as_ref();
-                let then = moment.and_then(|moment| moments.when(moment, *forked));
+                let then = moment.and_then(|moment| pasts.when(moment));
                 if then.is_none_or(|then| !self.truth.is_newest(then)) {
                     return at_rest(format!("{scope} is {} as of the past", state.as_str()));
                 }

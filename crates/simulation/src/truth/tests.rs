@@ -62,20 +62,33 @@ fn a_deletion_is_right_only_of_a_row_that_was_absent() {
 
 #[test]
 fn a_moment_is_the_last_of_its_name() {
-    let (mut moments, moment) = (Moments::default(), Moment::at(Version::new(0)));
-    moments.name(moment.clone(), Time(1));
-    moments.name(Moment::at(Version::new(1)), Time(2));
-    moments.name(moment.clone(), Time(3));
-    assert_eq!(moments.when(&moment, None), Some(Time(3)));
-    assert_eq!(moments.when(&Moment::at(Version::new(2)), None), None);
+    let (mut pasts, moment) = (Pasts::default(), Moment::at(Version::new(0)));
+    pasts.name(moment.clone(), Time(1));
+    pasts.name(Moment::at(Version::new(1)), Time(2));
+    pasts.name(moment.clone(), Time(3));
+    assert_eq!(pasts.when(&moment), Some(Time(3)));
+    assert_eq!(pasts.when(&Moment::at(Version::new(2))), None);
 }
 
 #[test]
 fn what_was_named_before_a_fork_is_told_from_what_is_named_after() {
-    let (mut moments, moment) = (Moments::default(), Moment::at(Version::new(0)));
-    moments.name(moment.clone(), Time(1));
-    moments.fork(Time(2));
-    moments.name(moment.clone(), Time(2));
-    assert_eq!(moments.when(&moment, Some(Time(2))), Some(Time(1)));
-    assert_eq!(moments.when(&moment, None), Some(Time(2)));
+    let (mut pasts, moment) = (Pasts::default(), Moment::at(Version::new(0)));
+    pasts.name(moment.clone(), Time(1));
+    pasts.fork(Time(2));
+    pasts.name(moment.clone(), Time(2));
+    assert_eq!((pasts.when(&moment), pasts.forked()), (Some(Time(1)), Some(Time(2))));
+    pasts.claim(&moment);
+    assert_eq!((pasts.when(&moment), pasts.forked()), (Some(Time(2)), None));
+}
+
+#[test]
+fn a_ledger_that_went_back_claims_what_was_named_before_its_backup() {
+    let (mut pasts, moment) = (Pasts::default(), Moment::at(Version::new(0)));
+    pasts.name(moment.clone(), Time(1));
+    let backup = pasts.backup(Time(2));
+    pasts.fork(Time(3));
+    pasts.name(moment.clone(), Time(4));
+    pasts.claim(&moment);
+    pasts.restore(&backup);
+    assert_eq!((pasts.when(&moment), pasts.forked()), (Some(Time(1)), Some(Time(2))));
 }
