@@ -161,23 +161,19 @@ impl ModelSink {
         let puts_off = self.puts_off();
         let now = self.time.now();
         let mut state = self.state();
-        let held = state.now.mark.clone();
-        let known = held.as_ref().map(|held| Mark {
-            // A sink without fences takes whatever comes.
-            fence: if self.plan.able.fenced_writes { held.fence } else { batch.mark.fence },
-            ..held.clone()
-        });
-        let mark = match Mark::after(known.as_ref(), &batch.mark, batch.follows) {
-            Ok(mark) => mark,
-            Err(denied) if self.plan.able.marked => return Err(denied.into()),
-            Err(_) => batch.mark.clone(),
+        let held = state.now.mark.as_ref();
+        let fence = held.map_or(batch.mark.fence, |held| held.fence.max(batch.mark.fence));
+        // A sink without fences takes whatever comes, and keeps the greatest that came.
+        let sent = match self.plan.able.fenced_writes {
+            true => batch.mark.clone(),
+            false => Mark { fence, ..batch.mark.clone() },
         };
+        let mark = Mark::after(held, &sent, batch.follows)?;
         if batch.deliveries.iter().any(|one| poisoned(one) == Some(Poison::RefusesBatch)) {
             let error = PortError::new("write", FailureClass::Terminal, Code::SINK_REFUSED);
             return Err(error.detail("a record of the batch"));
         }
-        let fence = held.map_or(mark.fence, |held| held.fence.max(mark.fence));
-        state.now.mark = Some(Mark { fence, ..mark });
+        state.now.mark = Some(mark);
         let remembers = self.plan.able.remembers_deletes;
         let outcomes = batch.deliveries.into_iter();
         let outcomes = outcomes.map(|one| match poisoned(&one) {
