@@ -148,9 +148,7 @@ const FOLDER: &str = "tests/mutants/";
 
 /// Where the copy and what is built of it are, below the target folder.
 fn workshop(root: &Path) -> std::path::PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    target.join("mutants")
+    tree::target(root).join("mutants")
 }
 
 #[cfg(test)]

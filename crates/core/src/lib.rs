@@ -17,6 +17,7 @@ pub mod limits;
 pub mod ports;
 pub mod procedure;
 pub mod reconcile;
+pub mod relation;
 pub mod retry;
 pub mod sort;
 mod words;

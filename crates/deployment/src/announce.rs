@@ -3,7 +3,7 @@
 use serde::Serialize;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::{Announced, Announcement, Entropy, Ledger, PipelineRecord, Sink};
+use truekeep_core::ports::{Announced, Announcement, Entropy, Ledger, Mark, PipelineRecord, Sink};
 use truekeep_core::{PipelineName, RulesNumber};
 
 use crate::rules::{Rules, RulesDifference, differences};
@@ -56,8 +56,8 @@ pub struct Remains {
 impl Remains {
     /// What is left in a sink. One that does not answer now is looked at again before it is written.
     pub async fn of(sink: &dyn Sink, anew: bool) -> Self {
-        let left = sink.mark().await.ok().flatten().filter(|mark| mark.removed);
-        Self { rules: left.map_or_else(RulesNumber::default, |mark| mark.rules), anew }
+        let held = sink.mark().await.ok().flatten();
+        Self { rules: Mark::inherited(held.as_ref()), anew }
     }
 }
 

@@ -10,10 +10,10 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::follow::Phase;
 use truekeep_core::lease::Lease;
 use truekeep_core::ports::{
-    Acquired, Announced, Announcement, Consumer, NewRun, Opened, PipelineRecord, PipelineState,
-    ProcedureKind, Run,
+    Acquired, Announced, Announcement, Consumer, Mark, NewRun, Opened, PipelineRecord,
+    PipelineState, ProcedureKind, Run,
 };
-use truekeep_core::{LeaseToken, LedgerId, RulesNumber};
+use truekeep_core::{LeaseToken, LedgerId};
 
 use crate::commit::from_json;
 use crate::keeper::Grip;
@@ -148,14 +148,13 @@ impl Runner {
             mark = self.pipeline.sink.mark() => mark.ok().flatten(),
             () = self.ports.clock.sleep(self.settings.lease_ttl) => None,
         };
-        let left = answer.filter(|mark| mark.removed);
         let first = Announcement {
             pipeline: self.pipeline.scope.pipeline().clone(),
             incarnation: self.ports.entropy.incarnation(),
             fingerprint: self.pipeline.fingerprint.clone(),
             text: self.pipeline.rules.clone(),
             replaces: None,
-            above: left.map_or_else(RulesNumber::default, |mark| mark.rules),
+            above: Mark::inherited(answer.as_ref()),
             anew: false,
         };
         Ok(match self.ports.ledger.announce(&first).await? {

@@ -226,6 +226,7 @@ impl Runner {
             beside.stored =
                 Stored::first(Terms { confirmed: false, ..beside.stored.terms.clone() });
             held.pass = None;
+            held.awaited.clear();
         }
     }
 

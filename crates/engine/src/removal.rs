@@ -9,11 +9,10 @@
 //! Only when nothing of such a holder can be under way any more is the sink emptied, twice, and the
 //! source told to forget. The name is free with the last row of the ledger.
 
-use std::time::Duration;
-
 use truekeep_core::code::Code;
 use truekeep_core::compare::Owns;
 use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_core::limits::POLL_EVERY;
 use truekeep_core::ports::{
     Batch, Body, Capture, Clock, Confirmation, Consumer, Delivery, Entry, Feed, Ledger, Mark,
     Operations, Outcome, PipelineRecord, PipelineState, Removal, Removing, Sink,
@@ -256,7 +255,7 @@ impl Remover<'_> {
             let batch = Batch { mark: mark.clone(), follows, deliveries: deliveries.clone() };
             let applied = sink.apply(batch).await?;
             while sink.confirm(&applied.receipt).await? == Confirmation::Pending {
-                self.clock.sleep(Duration::from_millis(50)).await;
+                self.clock.sleep(POLL_EVERY).await;
             }
             match applied.outcomes.into_iter().zip(entries).find_map(refusal) {
                 Some(error) => Err(error),

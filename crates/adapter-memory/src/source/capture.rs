@@ -5,12 +5,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use truekeep_core::code::Code;
 use truekeep_core::failure::PortError;
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
-use truekeep_core::ports::{
-    AuditPage, Capture, CaptureReport, CaptureState, FillProgress, Numbered,
-};
+use truekeep_core::ports::{AuditPage, Capture, CaptureReport, FillProgress, Numbered};
 use truekeep_core::{Key, Stamp, Version};
 
 use super::feed::{FeedState, Fill};
@@ -54,17 +51,7 @@ impl FeedState {
 impl State {
     fn report(&self) -> CaptureReport {
         let Some(feed) = &self.feed else {
-            let state = CaptureState::Broken(Code::CAPTURE_MISSING);
-            let differences = vec!["changes are not recorded".to_owned()];
-            let (newest, consumers) = (Version::default(), 0);
-            return CaptureReport {
-                state,
-                differences,
-                feed_rows: 0,
-                tombstones: 0,
-                newest,
-                consumers,
-            };
+            return CaptureReport::without_feed(vec!["changes are not recorded".to_owned()]);
         };
         let tombstones = feed.rows.values().filter(|(_, deleted)| *deleted).count();
         CaptureReport {

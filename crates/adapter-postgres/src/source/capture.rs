@@ -166,16 +166,8 @@ impl PostgresSource {
                 &relation.wanted,
             );
             let mut differences = differences.await?.lines;
-            let broken = |differences, code| CaptureReport {
-                state: CaptureState::Broken(code),
-                differences,
-                feed_rows: 0,
-                tombstones: 0,
-                newest: Version::default(),
-                consumers: 0,
-            };
             if !exists(&mut reading).await? {
-                return Ok(broken(differences, Code::CAPTURE_MISSING));
+                return Ok(CaptureReport::without_feed(differences));
             }
             // A transaction that fails in the middle is good for nothing more.
             let looked = Transaction::query(include_str!("../../sql/feed/exists.sql"))
@@ -183,7 +175,7 @@ impl PostgresSource {
                 .bind(relation.names.version())
                 .bind(relation.names.mark());
             if !reading.row(looked).await?.try_get::<bool, _>(0)? {
-                return Ok(broken(differences, Code::CAPTURE_MISSING));
+                return Ok(CaptureReport::without_feed(differences));
             }
             let seen = Seen::look(&mut reading, OPERATION, &relation, None).await?;
             let mut state = seen.capture()?;

@@ -16,7 +16,7 @@ use truekeep_postgres::Transaction;
 use truekeep_postgres::sqlx::Row;
 use truekeep_postgres::sqlx::postgres::PgRow;
 
-use super::meta::{Seen, missing, unless_missing};
+use super::meta::{Seen, unless_missing};
 use super::resolve::Resolved;
 use super::snapshot::{Rest, to_moment, to_snapshot};
 use super::{Patience, PostgresSource, READ_MAX, WRITE_MAX, Worked, number};
@@ -296,8 +296,7 @@ impl Feed for PostgresSource {
             let work = prune(&mut writing, &relation, rows).await;
             match writing.end(work).await {
                 Err(error) => patience.again(error).await?,
-                Ok(None) => return Err(missing(OPERATION, &relation)),
-                Ok(Some(pruned)) => return Ok(pruned),
+                done => return done,
             }
         }
     }
@@ -324,31 +323,23 @@ impl Feed for PostgresSource {
     }
 }
 
-/// Removes some tombstones; none if there is no feed.
-async fn prune(writing: &mut Transaction, relation: &Resolved, rows: usize) -> Worked<Option<u64>> {
+/// Removes some tombstones.
+async fn prune(writing: &mut Transaction, relation: &Resolved, rows: usize) -> Worked<u64> {
     // Documents may be newer than a tombstone: what nothing recorded is told by it alone, so that it
     // stays until the feed is filled anew.
     let seen = Seen::look(writing, "prune the feed", relation, None).await?;
     if !matches!(seen.capture()?, CaptureState::Trusted(_)) {
-        return Ok(Some(0));
+        return Ok(0);
     }
     let stem = relation.names.stem().to_owned();
     let query = Transaction::query(relation.statements.prune.clone())
         .bind(stem.clone())
         .bind(i64::try_from(rows).unwrap_or(i64::MAX));
-    let row = match writing.row(query).await {
-        Ok(row) => row,
-        Err(error)
-            if matches!(truekeep_postgres::says(&error).as_deref(), Some("42P01" | "3F000")) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let row = writing.row(query).await?;
     let (pruned, passed): (i64, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
     if let Some(passed) = passed.filter(|_| pruned > 0) {
         let query = Transaction::query(include_str!("../../sql/capture/raise_floor.sql"));
         writing.rows(query.bind(stem).bind(passed)).await?;
     }
-    Ok(Some(number(pruned)))
+    Ok(number(pruned))
 }

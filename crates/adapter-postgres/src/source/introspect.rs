@@ -8,8 +8,8 @@ use truekeep_postgres::{Access, Database, Failure, Options, Role, Transaction};
 
 use super::READ_MAX;
 use super::key::KeyShape;
-use super::spec::Column;
 use super::table::Table;
+use truekeep_core::relation::Column;
 
 /// A table, and whether it can be followed as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

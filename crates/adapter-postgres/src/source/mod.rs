@@ -26,7 +26,6 @@ mod records;
 mod resolve;
 mod signature;
 mod snapshot;
-mod spec;
 mod statements;
 mod table;
 mod tokens;
@@ -34,7 +33,7 @@ mod triggers;
 mod types;
 
 pub use introspect::{TableShape, introspect};
-pub use spec::{Column, Projection, RelationSpec, Watch};
+pub use truekeep_core::relation::{Column, Projection, RelationSpec, Watch};
 
 use resolve::{Kept, Resolved};
 

@@ -8,10 +8,10 @@ use truekeep_postgres::{Failure, Transaction};
 
 use super::key::KeyShape;
 use super::names::quote;
-use super::spec::{Column, Projection, RelationSpec};
 use super::table::Table;
 use super::tokens::{Part, parts};
 use super::types::{Carrier, PgType, halted};
+use truekeep_core::relation::{Column, Projection, RelationSpec};
 
 const OPERATION: &str = "prepare the document";
 

@@ -9,11 +9,11 @@ use truekeep_postgres::{Failure, Transaction};
 use super::key::KeyShape;
 use super::names::{FeedNames, TableName, digest};
 use super::projection::{Selection, fingerprint_parts};
-use super::spec::{RelationSpec, Watch};
 use super::statements::Statements;
 use super::table::Table;
 use super::triggers::Wanted;
 use super::types::halted;
+use truekeep_core::relation::{RelationSpec, Watch};
 
 /// A watched table whose rows the relation's rows refer to.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::key::KeyShape;
 use super::names::{FeedNames, TableName, literal};
 use super::projection::{Selection, Source};
-use super::spec::RelationSpec;
 use super::table::Table;
+use truekeep_core::relation::RelationSpec;
 
 /// A text with each `{name}` replaced. What is put in is not looked at again.
 pub(super) fn template(text: &str, values: &[(&str, &str)]) -> String {

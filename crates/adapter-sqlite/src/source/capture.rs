@@ -22,9 +22,9 @@ use super::meta::{Meta, signed, version};
 use super::names::{FeedNames, literal, quote};
 use super::records::is_there;
 use super::resolve::Resolved;
-use super::spec::RelationSpec;
 use super::triggers::{LIVE, MARK_COLUMNS, TOMBSTONE};
 use super::{audit, fill};
+use truekeep_core::relation::RelationSpec;
 
 /// The tables of one feed. A feed is read by key, by number, and for what is not live.
 ///
@@ -145,16 +145,7 @@ fn drop_feed(connection: &Connection, names: &FeedNames) -> Result<(), Failure> 
 fn report(connection: &Connection, relation: &Resolved) -> Result<CaptureReport, Failure> {
     let mut differences = relation.present.differences.clone();
     let Some(meta) = Meta::load(connection, relation)? else {
-        let state = CaptureState::Broken(Code::CAPTURE_MISSING);
-        let (newest, consumers) = (Version::default(), 0);
-        return Ok(CaptureReport {
-            state,
-            differences,
-            feed_rows: 0,
-            tombstones: 0,
-            newest,
-            consumers,
-        });
+        return Ok(CaptureReport::without_feed(differences));
     };
     let state = meta.judge(relation).state;
     if matches!(state, CaptureState::Broken(_)) && differences.is_empty() {

@@ -8,8 +8,8 @@ use truekeep_core::failure::PortError;
 use truekeep_sqlite::{Access, Database, Failure, Options, Role};
 
 use super::resolve::key;
-use super::spec::{Column, RelationSpec};
 use super::table::Table;
+use truekeep_core::relation::{Column, RelationSpec};
 
 /// A table, and whether it can be followed as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

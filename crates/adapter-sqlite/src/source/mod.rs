@@ -28,7 +28,6 @@ mod prune;
 mod records;
 mod resolve;
 mod signature;
-mod spec;
 mod statements;
 mod table;
 mod tokens;
@@ -36,7 +35,7 @@ mod triggers;
 
 pub use introspect::{TableShape, introspect};
 pub use marks::{Cause, Unindexed};
-pub use spec::{Column, Projection, RelationSpec, Watch};
+pub use truekeep_core::relation::{Column, Projection, RelationSpec, Watch};
 
 use durable::{Durable, Identity, identity};
 use marks::Expansion;

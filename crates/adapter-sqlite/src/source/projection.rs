@@ -10,9 +10,9 @@ use truekeep_sqlite::Failure;
 use super::key::KeyShape;
 use super::names::{FeedNames, quote};
 use super::resolve::named;
-use super::spec::{Column, Projection, RelationSpec};
 use super::table::Table;
 use super::tokens::{name, tokens};
+use truekeep_core::relation::{Column, Projection, RelationSpec};
 
 /// A document's values and where they come from.
 #[derive(Debug)]

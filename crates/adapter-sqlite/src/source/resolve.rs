@@ -14,11 +14,11 @@ use super::key::{KeyColumn, KeyShape};
 use super::names::{FeedNames, quote};
 use super::projection::{Selection, fingerprint_parts};
 use super::signature::{Present, Use};
-use super::spec::{Projection, RelationSpec, Watch};
 use super::statements::Statements;
 use super::table::{Table, TableColumn, nearest, refused};
 use super::tokens::tokens;
 use super::triggers::{MARK_COLUMNS, Related, Relation, Trigger};
+use truekeep_core::relation::{Projection, RelationSpec, Watch};
 
 /// A relation as it is now.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 use super::key::KeyShape;
 use super::names::{FeedNames, quote};
 use super::projection::{Selection, Source};
-use super::spec::RelationSpec;
 use super::table::Table;
 use super::triggers::{DOUBTFUL, LIVE, STAMP, TOMBSTONE};
+use truekeep_core::relation::RelationSpec;
 
 /// A listing: from its beginning, with the limit as its last parameter, and after a place that is
 /// bound before the limit.

@@ -108,19 +108,16 @@ impl Tail {
         self.admit(&seen.view)?;
         let mark = seen.mark.as_ref();
         let found = held(terms, mark);
-        let inherited = mark.filter(|mark| mark.removed).map(|_| Code::SINK_INHERITED);
-        if inherited.is_some() {
-            return Ok(Tail { mark: found, claimed: None, distrust: inherited, ..self.clone() });
+        // Numbers go on from the greater of what is held and what was ever sent.
+        let sent = found.number.max(self.sent);
+        let tail = Tail { mark: found, sent, claimed: None, ..self.clone() };
+        if mark.is_some_and(|mark| mark.removed) {
+            return Ok(Tail { distrust: Some(Code::SINK_INHERITED), ..tail });
         }
         match self.recognise(found) {
             // The certificate may have gone stale since the last claim, so that is made anew.
-            Ok(()) => {
-                let sent = found.number.max(self.sent);
-                Ok(Tail { mark: found, sent, claimed: None, ..self.clone() })
-            }
-            Err(code) if found < self.mark => {
-                Ok(Tail { mark: found, claimed: None, distrust: Some(code), ..self.clone() })
-            }
+            Ok(()) => Ok(tail),
+            Err(code) if found < self.mark => Ok(Tail { distrust: Some(code), ..tail }),
             Err(code) => Err(code),
         }
     }

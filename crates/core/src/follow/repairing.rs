@@ -124,7 +124,9 @@ impl Repairing {
         let Opened { view, mark } = seen;
         let found = held(terms, mark.as_ref());
         let ours = owned(terms, mark.as_ref()).and_then(|()| {
-            if found.number > self.before.sent.turn_after_last() {
+            // What a removed pipeline left is numbered by nobody we know of.
+            let ours = mark.as_ref().is_some_and(|mark| !mark.removed);
+            if ours && found.number > self.before.sent.turn_after_last() {
                 return Err(Code::LEDGER_WENT_BACK);
             }
             if view.incarnation != self.before.feed {

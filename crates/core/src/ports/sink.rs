@@ -147,6 +147,11 @@ impl Mark {
         BatchName { fence: if ours { self.fence } else { Fence::default() }, number: self.number }
     }
 
+    /// The rules above which whoever comes next has to begin: those of a pipeline that was removed.
+    pub fn inherited(held: Option<&Self>) -> RulesNumber {
+        held.filter(|held| held.removed).map(|held| held.rules).unwrap_or_default()
+    }
+
     /// Whether this life of a pipeline wrote it.
     pub fn is_of(&self, ledger: &LedgerId, pipeline: &Incarnation) -> bool {
         (&self.ledger, &self.pipeline) == (ledger, pipeline)

@@ -259,6 +259,20 @@ pub struct CaptureReport {
     pub consumers: u64,
 }
 
+impl CaptureReport {
+    /// There is no feed.
+    pub fn without_feed(differences: Vec<String>) -> Self {
+        Self {
+            state: CaptureState::Broken(Code::CAPTURE_MISSING),
+            differences,
+            feed_rows: 0,
+            tombstones: 0,
+            newest: Version::default(),
+            consumers: 0,
+        }
+    }
+}
+
 /// What a page of the audit found: the feed held against the table itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditPage {

@@ -71,34 +71,37 @@ impl Address {
         let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
         let place = base.rsplit_once('@').map_or(base, |(_, place)| place);
         let (host, name) = place.split_once('/').unwrap_or((place, ""));
-        let told = |key: &str| {
-            let of_key = |pair: &'_ str| {
-                pair.split_once('=')
-                    .filter(|(own, _)| *own == key)
-                    .map(|(_, value)| value.to_owned())
-            };
-            query.split('&').find_map(of_key)
+        // The colons of an IPv6 address stand in brackets.
+        let is_port = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let (host, port) =
+            host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, "5432"));
+        let told = |key: &str, otherwise| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.filter(|(own, _)| *own == key).map(|(_, value)| value).next().unwrap_or(otherwise)
         };
-        let host =
-            told("host").unwrap_or_else(|| host.split(':').next().unwrap_or_default().to_owned());
-        let port = told("port")
-            .or_else(|| place.split('/').next()?.rsplit_once(':').map(|(_, port)| port.to_owned()));
-        let name = told("dbname").unwrap_or_else(|| name.to_owned());
-        format!("{}:{}/{name}", host.to_ascii_lowercase(), port.unwrap_or_else(|| "5432".into()))
+        let host = told("host", host).to_ascii_lowercase();
+        format!("{host}:{}/{}", told("port", port), told("dbname", name))
     }
 }
 
-/// What stands between the user's name and the host is never shown.
+/// What stands between the user's name and the host is never shown, whatever characters are in it,
+/// and nor is a parameter that holds a password.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let base = rest.split(['/', '?']).next().unwrap_or(rest);
-    match base.rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
-        Some((user, password)) => {
-            let hidden = rest.replacen(&format!("{user}:{password}@"), &format!("{user}:..@"), 1);
-            format!("{scheme}://{hidden}")
-        }
-        None => url.to_owned(),
-    }
+    // A password may hold what should have been escaped in it: it goes as far as the last `@`.
+    let shown = match rest
+        .rsplit_once('@')
+        .and_then(|(user, place)| Some((user.split_once(':')?.0, place)))
+    {
+        Some((user, place)) => format!("{user}:..@{place}"),
+        None => rest.to_owned(),
+    };
+    let Some((base, query)) = shown.split_once('?') else { return format!("{scheme}://{shown}") };
+    let hidden = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((key, _)) if key.ends_with("password") => format!("{key}=.."),
+        _ => pair.to_owned(),
+    });
+    format!("{scheme}://{base}?{}", hidden.collect::<Vec<_>>().join("&"))
 }
 
 impl fmt::Debug for Address {
@@ -122,6 +125,11 @@ mod tests {
         for (url, printed) in [
             ("postgres://me:s3cr@db/shop", "postgres://me:..@db/shop"),
             ("postgres://me@db/shop", "postgres://me@db/shop"),
+            ("postgres://me:s/3?c:r@4@db/shop", "postgres://me:..@db/shop"),
+            (
+                "postgres://db/shop?user=me&password=s3cr&sslpassword=t0p",
+                "postgres://db/shop?user=me&password=..&sslpassword=..",
+            ),
             (
                 "postgres://db:5433/shop?sslmode=verify-full",
                 "postgres://db:5433/shop?sslmode=verify-full",
@@ -136,6 +144,8 @@ mod tests {
         let canonical = |url: &str| Address::new(url.into(), url.into()).canonical();
         assert_eq!(canonical("postgres://a:b@DB/shop"), "db:5432/shop");
         assert_eq!(canonical("postgresql://c@db:5432/shop?sslmode=require"), "db:5432/shop");
+        assert_eq!(canonical("postgres://[::1]:5433/shop"), "[::1]:5433/shop");
+        assert_eq!(canonical("postgres://[::2]/shop"), "[::2]:5432/shop");
         assert_eq!(canonical("postgres:///shop?host=/run/pg&port=5433"), "/run/pg:5433/shop");
     }
 }

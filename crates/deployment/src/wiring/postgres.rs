@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use truekeep_adapter_postgres::{PostgresSource, Projection, RelationSpec, Watch, introspect};
+use truekeep_adapter_postgres::{PostgresSource, introspect};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Feed, Records};
 
+use super::source::spec;
 use super::{BUSY_MAX, FoundTable, SourcePorts};
-use crate::config::{Address, Config, DocumentConfig, PipelineConfig, WatchConfig};
+use crate::config::{Address, Config, PipelineConfig};
 use crate::rules::Rules;
 
 /// Opens a table.
@@ -46,31 +47,4 @@ pub async fn introspect_server(url: &str) -> Result<Vec<FoundTable>, PortError> 
         refusal: shape.refusal,
     };
     Ok(shapes.map(found).collect())
-}
-
-fn spec(pipeline: &PipelineConfig) -> RelationSpec {
-    RelationSpec {
-        table: pipeline.table.clone(),
-        key: pipeline.key.clone(),
-        document: match &pipeline.document {
-            DocumentConfig::AllColumns => Projection::Columns(Vec::new()),
-            DocumentConfig::Columns(columns) => Projection::Columns(columns.clone()),
-            DocumentConfig::Sql { query, json } => {
-                Projection::Sql { query: query.clone(), json: json.clone() }
-            }
-        },
-        live_when: pipeline.live_when.clone(),
-        watch: pipeline.watch.iter().map(watch).collect(),
-        normal_form: pipeline.normal_form,
-        document_max: pipeline.document_max,
-    }
-}
-
-fn watch(watch: &WatchConfig) -> Watch {
-    match watch.clone() {
-        WatchConfig::Child { table, key } => Watch::Child { table, key },
-        WatchConfig::Parent { table, via, references } => {
-            Watch::Parent { table, via, key: references }
-        }
-    }
 }

@@ -90,7 +90,8 @@ fn advice(found: Unindexed) -> Advice {
     Advice { text, statements: indexes }
 }
 
-fn spec(pipeline: &PipelineConfig) -> RelationSpec {
+/// What a pipeline says about its relation, wherever that is.
+pub(super) fn spec(pipeline: &PipelineConfig) -> RelationSpec {
     RelationSpec {
         table: pipeline.table.clone(),
         key: pipeline.key.clone(),

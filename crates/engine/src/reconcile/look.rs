@@ -26,6 +26,9 @@ use crate::turn::Turn;
 /// Keys of one page of either side.
 pub(super) const PAGE: u32 = 1_000;
 
+/// Records that are kept in mind because their repair is being tried, and a page more.
+const AWAITED_MAX: usize = 10_000;
+
 /// What came of a look.
 pub(super) enum Looked {
     Seen(Observation),
@@ -66,7 +69,8 @@ impl Runner {
     async fn is_still_tried(&self, held: &mut Held, numbered: Stamp) -> Result<bool, PortError> {
         let mut awaited = BTreeSet::new();
         let (mut after, mut more) = (None, held.tally.unsettled > 0);
-        while more {
+        // More are found again by their writes, once these are done with.
+        while more && awaited.len() < AWAITED_MAX {
             let (scope, filter) = (&held.scope, ItemFilter::Unsettled);
             let items = self.ports.items.list(scope, filter, after, PAGE).await?;
             after = items.last().map(|last| ItemCursor(last.key.clone()));
@@ -79,8 +83,7 @@ impl Runner {
             awaited.extend(keys.into_iter().zip(rows).filter(is_ours).map(|(key, _)| key));
         }
         held.awaited = awaited;
-        let arrived = held.cursor().is_some_and(|at| at.covers(numbered));
-        Ok(arrived && !held.awaited.is_empty())
+        Ok(!held.awaited.is_empty())
     }
 
     async fn see(
@@ -179,8 +182,8 @@ impl Runner {
         // Keys younger than the listing's lag are judged again.
         let lags = !self.pipeline.sink.capabilities().listing_lag.is_zero();
         let late = if lags { stretch.late } else { 0 };
-        let found = Found { listed, live, unmarked, late, waiting, unparked, ..Found::default() };
-        let mut found = found;
+        let mut found =
+            Found { listed, live, unmarked, late, waiting, unparked, ..Found::default() };
         // A document that may only be newer than its version is delivered once more: that is no
         // repair, and does no harm.
         let (mut repairs, mut parked) = (stretch.undecided, Vec::new());

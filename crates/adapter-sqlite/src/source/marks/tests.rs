@@ -6,7 +6,7 @@ use std::time::Duration;
 use truekeep_core::ports::Capture;
 
 use super::*;
-use crate::source::spec::{RelationSpec, Watch};
+use truekeep_core::relation::{RelationSpec, Watch};
 
 fn spec() -> RelationSpec {
     let parent = Watch::Parent { table: "p".into(), via: vec!["p".into()], key: vec!["id".into()] };

@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use crate::source::resolve::Resolved;
-use crate::source::spec::{RelationSpec, Watch};
 use crate::source::tokens::{Kind, tokens};
+use truekeep_core::relation::{RelationSpec, Watch};
 
 /// What came after SQLite 3.24, or is an extension that may be left out of a build.
 const FORBIDDEN: &[&str] = &[

@@ -380,3 +380,20 @@ fn what_a_removed_pipeline_left_is_taken_over_in_doubt() {
         assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_INHERITED)]);
     }
 }
+
+/// What a removed pipeline left may have greater numbers than we ever gave: ours go on above them, or
+/// else the next look would take our own batches for those of a later ledger.
+#[test]
+fn numbers_go_on_above_those_of_a_removed_pipeline() {
+    let number = MarkNumber::new(7).turn_after().turn_after().turn_after();
+    let left = headstone(1).map(|mark| Mark { number, ..mark });
+    let step = opened(&World { mark: left, ..world() });
+    let tail = tail_of(&step);
+    assert_eq!((tail.sent, tail.distrust.clone()), (number, Some(Code::SINK_INHERITED)));
+    let sent = BatchName { number: number.turn_after(), ..batch(7) };
+    let delivered = Delivered { mark: Some(sent), ..Delivered::default() };
+    let step = on(step.next, Observation::Page(PageSeen { delivered, ..page() }));
+    let held = Some(Mark { number: sent.number, ..mark() });
+    let step = on(step.next, Observation::Opened(Opened { view: view(), mark: held }));
+    assert_eq!(step.next.name(), "tailing", "{step:?}");
+}

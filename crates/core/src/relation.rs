@@ -1,11 +1,13 @@
-//! What a user says about a relation: its key, its documents, its related tables.
+//! What a user says about a relation of a source: its key, its documents, its related tables. What of
+//! it is possible is the source's business.
 
-use truekeep_core::limits::DOCUMENT_BYTES_MAX;
+use crate::limits::DOCUMENT_BYTES_MAX;
 
 /// A relation and how its rows become documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelationSpec {
-    /// The table's name.
+    /// The table's name. In Postgres exactly so, with its schema and a dot before it unless it is on
+    /// the search path.
     pub table: String,
     /// The columns that identify a row; empty for the primary key.
     pub key: Vec<String>,
@@ -15,7 +17,8 @@ pub struct RelationSpec {
     pub live_when: Option<String>,
     /// The tables whose changes change documents.
     pub watch: Vec<Watch>,
-    /// Whether key columns may have the collations NOCASE and RTRIM: keys are then folded.
+    /// Whether keys may be folded: those of columns with the collations NOCASE and RTRIM in SQLite,
+    /// and of the type citext in Postgres.
     pub normal_form: bool,
     /// The most bytes of a document; one that is larger is not read.
     pub document_max: usize,
@@ -39,9 +42,10 @@ impl RelationSpec {
 /// How a row becomes a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Projection {
-    /// These columns; empty for all that `SELECT *` shows.
+    /// These columns; empty for all that are shown.
     Columns(Vec<String>),
-    /// A SELECT of one row, its key bound by name (`:id`) or by place (`?1`).
+    /// A SELECT of one row whose key is bound by name (`:id`), in SQLite also by place (`?1`); in
+    /// Postgres also of all rows, the key's columns among its own.
     Sql {
         /// The SELECT.
         query: String,
@@ -71,7 +75,7 @@ pub enum Watch {
     },
 }
 
-/// A column: its name and its type as declared, which may be empty.
+/// A column: its name, and its type as the source writes it, which may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// The name.
