@@ -36,6 +36,9 @@ pub const SORT_BYTES: usize = 8 << 20;
 /// Listings that one run begins: two rounds and a purge need three, and each restart of a worker in
 /// the middle of one needs another.
 pub const LISTINGS_MAX: u32 = 20;
+/// How long a run beside follow goes on before follow has its turn: the tail is delayed by no more than
+/// this and one page.
+pub const BESIDE_STEP: Duration = Duration::from_millis(50);
 /// Rows that one of our transactions writes in the source: the application waits for no more.
 pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
 /// How often a moving position is written into the source: a restored source is told from the

@@ -113,6 +113,7 @@ impl Runner {
             beside: None,
             pass: None,
             awaited: BTreeSet::new(),
+            differing: None,
             feeds_turn: false,
         })
     }

@@ -76,6 +76,8 @@ pub struct Drift {
 pub struct Stretch {
     /// Differences, in the order of keys.
     pub drifts: Vec<Drift>,
+    /// Keys that are not equal, whatever comes of it, in the order they were found.
+    pub differing: Vec<Key>,
     /// Documents that differ and may only be newer than their versions, since marks of related
     /// tables wait in the source.
     pub undecided: Vec<Key>,
@@ -95,6 +97,29 @@ pub struct Stretch {
     pub live: u64,
     /// Keys that are equal.
     pub equal: u64,
+}
+
+impl Stretch {
+    /// What follows this part is added to it.
+    pub(crate) fn extend(&mut self, next: Self) {
+        let Self { drifts, differing, undecided, gone, .. } = next;
+        self.drifts.extend(drifts);
+        self.differing.extend(differing);
+        self.undecided.extend(undecided);
+        self.gone.extend(gone);
+        self.in_flight += next.in_flight;
+        self.late += next.late;
+        self.waiting += next.waiting;
+        self.listed += next.listed;
+        self.unmarked += next.unmarked;
+        self.live += next.live;
+        self.equal += next.equal;
+    }
+
+    /// Whether as many keys are in hand as a page has.
+    pub(crate) fn is_full(&self, page: u32) -> bool {
+        self.differing.len() + self.gone.len() >= page as usize
+    }
 }
 
 /// A comparison under way.
@@ -152,6 +177,7 @@ impl<'p> Comparison<'p> {
             differences.extend(altered);
             differences.sort_by(|one, other| one.key().cmp(other.key()));
         }
+        stretch.differing = differences.iter().map(|found| found.key().clone()).collect();
         self.judge(differences, &mut stretch).await?;
         Ok(Some(stretch))
     }

@@ -3,6 +3,7 @@
 //! Invariants: Q1, Q2, Q3. What it finds is told to follow first and stored with the run second,
 //! so that a certificate is never trusted longer than the run that doubts it.
 
+mod differing;
 mod look;
 mod pass;
 
@@ -24,6 +25,7 @@ use crate::perform::{Performed, Setback};
 use crate::scope::{Held, Runner};
 use crate::turn::Turn;
 
+pub(crate) use differing::Differing;
 use look::Looked;
 pub(crate) use pass::Pass;
 
@@ -140,6 +142,7 @@ impl Runner {
                 held.pass.take_if(|_| !active);
                 if !active {
                     held.awaited.clear();
+                    held.differing = None;
                 }
                 held.beside = active.then_some(Beside { version, stored, ..beside });
                 Ok(Turn::Advanced)

@@ -19,7 +19,7 @@ use crate::observer::{Happening, Observer};
 use crate::perform::Performed;
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
-use crate::reconcile::{Beside, Pass};
+use crate::reconcile::{Beside, Differing, Pass};
 use crate::stop::Stop;
 use crate::turn::Turn;
 
@@ -58,6 +58,8 @@ pub(crate) struct Held {
     pub pass: Option<Pass>,
     /// Records whose repair that run waits for, since its delivery is being tried.
     pub awaited: BTreeSet<Key>,
+    /// What that run's first comparison did not find equal, as far as it is known.
+    pub differing: Option<Differing>,
     /// Whether the next turn is the feed's even if items are due.
     pub feeds_turn: bool,
 }

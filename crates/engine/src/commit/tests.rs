@@ -105,6 +105,7 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         beside: None,
         pass: None,
         awaited: std::collections::BTreeSet::new(),
+        differing: None,
         feeds_turn: false,
     }
 }

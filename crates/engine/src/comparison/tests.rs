@@ -150,8 +150,9 @@ async fn a_document_altered_at_its_rank_is_drift_only_where_documents_are_compar
     let rank = Rank { rules: RULES, version: Version::new(2) };
     let difference = Difference::Altered(key("b"), rank);
     let drift = Drift { difference, wanted: Some(rank), parked: false, foreign: false };
+    let (drifts, differing) = (vec![drift], vec![key("b")]);
     let expected =
-        Stretch { drifts: vec![drift], equal: 2, listed: 3, live: 3, ..Stretch::default() };
+        Stretch { drifts, differing, equal: 2, listed: 3, live: 3, ..Stretch::default() };
     assert_eq!(stretch, expected);
 }
 

@@ -11,12 +11,13 @@ use truekeep_core::failure::PortError;
 use truekeep_core::follow::{self, Delivered};
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    CaptureState, Change, ItemCursor, ItemFilter, ItemKind, NewItem, Settle,
+    CaptureState, Change, Clock, ItemCursor, ItemFilter, ItemKind, NewItem, Settle,
 };
-use truekeep_core::reconcile::{Command, Found, Observation, Terms};
+use truekeep_core::reconcile::{Command, Found, Observation};
 use truekeep_core::{Key, Rank, Stamp};
 
 use super::Beside;
+use super::differing::Differing;
 use super::pass::Stage;
 use crate::comparison::{Comparison, Drift, Sides, Stretch};
 use crate::perform::{Performed, Shipment, tail_of};
@@ -25,6 +26,9 @@ use crate::turn::Turn;
 
 /// Keys of one page of either side.
 pub(super) const PAGE: u32 = 1_000;
+
+/// Parts that one step compares at most.
+const PARTS_PER_STEP: u32 = 64;
 
 /// Records that are kept in mind because their repair is being tried, and a page more.
 const AWAITED_MAX: usize = 10_000;
@@ -59,8 +63,10 @@ impl Runner {
         {
             return Ok(Looked::Waits(self.settings.poll_every));
         }
-        let terms = &beside.stored.terms;
-        self.see(held, terms, command).await.map(Looked::Seen)
+        if let Command::Compare { after: None, park: false } = &command {
+            held.differing = Some(Differing::begin(beside.run.clone()));
+        }
+        self.see(held, beside, command).await.map(Looked::Seen)
     }
 
     /// Whether the delivery of a change up to this write is an item that is neither done nor parked.
@@ -89,9 +95,10 @@ impl Runner {
     async fn see(
         &self,
         held: &mut Held,
-        terms: &Terms,
+        beside: &Beside,
         command: Command,
     ) -> Result<Observation, PortError> {
+        let terms = &beside.stored.terms;
         // What capture did not see is no ground to repair or to delete on.
         let at = held.cursor().cloned().unwrap_or_default();
         let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
@@ -106,10 +113,10 @@ impl Runner {
                 Ok(Observation::Looked(view.capture))
             }
             Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
-            Command::Compare { after, park } => self.compare(held, terms, after, park).await,
+            Command::Compare { after, park } => self.compare(held, beside, after, park).await,
             Command::Purge { after, orphans_max, altered_max } => {
                 let deep = altered_max.is_some();
-                let (stretch, next) = self.part(held, terms.owns, after, deep).await?;
+                let (stretch, next) = self.part(held, beside, after, deep).await?;
                 self.purge(held, stretch, next, (orphans_max, altered_max.unwrap_or(0))).await
             }
             Command::Await { numbered } => {
@@ -146,23 +153,27 @@ impl Runner {
         }
     }
 
-    /// The next part of the comparison, and where the one after it begins.
+    /// What one step compares, and where the next one begins.
     async fn part(
         &self,
         held: &mut Held,
-        owns: Owns,
+        beside: &Beside,
         after: Option<Key>,
         deep: bool,
     ) -> Result<(Stretch, Option<Key>), PortError> {
-        let mut sides = self.sides(held, owns, deep);
+        let mut sides = self.sides(held, beside.stored.terms.owns, deep);
+        let clock = self.ports.clock.as_ref();
         let Some(pass) = &mut held.pass else {
-            return next_part(Comparison::begin(sides, after, PAGE)).await;
+            return match held.differing.as_ref().filter(|known| known.is_of(&beside.run)) {
+                Some(known) => known.compare(sides, after, clock).await,
+                None => next_parts(Comparison::begin(sides, after, PAGE), clock).await,
+            };
         };
         let (sorted, cursor, since) = pass.parts(sides.cursor);
         (sides.cursor, sides.since) = (cursor, Some(since));
         let (stretch, next) = match sorted {
-            Some(sorted) => next_part(Comparison::over(sides, sorted, after, PAGE)).await?,
-            None => next_part(Comparison::begin(sides, after, PAGE)).await?,
+            Some(sorted) => next_parts(Comparison::over(sides, sorted, after, PAGE), clock).await?,
+            None => next_parts(Comparison::begin(sides, after, PAGE), clock).await?,
         };
         pass.moves_to(next.clone());
         held.pass.take_if(|_| next.is_none());
@@ -172,11 +183,14 @@ impl Runner {
     async fn compare(
         &self,
         held: &mut Held,
-        terms: &Terms,
+        beside: &Beside,
         after: Option<Key>,
         park: bool,
     ) -> Result<Observation, PortError> {
-        let (stretch, next) = self.part(held, terms.owns, after, terms.deep).await?;
+        let deep = beside.stored.terms.deep;
+        let (mut stretch, next) = self.part(held, beside, after, deep).await?;
+        let differing = std::mem::take(&mut stretch.differing);
+        held.differing.take_if(|known| !known.note(differing, next.is_none()));
         let unparked = self.unpark(held, stretch.gone).await;
         let Stretch { listed, live, unmarked, waiting, .. } = stretch;
         // Keys younger than the listing's lag are judged again.
@@ -286,10 +300,23 @@ impl Runner {
     }
 }
 
-async fn next_part(mut comparison: Comparison<'_>) -> Result<(Stretch, Option<Key>), PortError> {
-    let mut stretch = comparison.advance().await?.unwrap_or_default();
-    stretch.gone = comparison.gone().await?;
-    Ok((stretch, comparison.place().cloned()))
+/// Parts of a comparison, as many as one step may take: each step is a checkpoint, and what it repairs
+/// is one write in the source.
+async fn next_parts(
+    mut comparison: Comparison<'_>,
+    clock: &dyn Clock,
+) -> Result<(Stretch, Option<Key>), PortError> {
+    let (began, mut seen) = (clock.monotonic(), Stretch::default());
+    for _ in 0..PARTS_PER_STEP {
+        let Some(part) = comparison.advance().await? else { break };
+        seen.extend(part);
+        seen.gone.extend(comparison.gone().await?);
+        let over = clock.monotonic().saturating_sub(began) >= limits::BESIDE_STEP;
+        if over || seen.is_full(PAGE) || comparison.place().is_none() {
+            break;
+        }
+    }
+    Ok((seen, comparison.place().cloned()))
 }
 
 /// Counts one, and says yes.

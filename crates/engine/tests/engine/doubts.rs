@@ -104,9 +104,10 @@ async fn what_does_not_converge_is_parked_whatever_the_ledger_answers() {
     }
 }
 
-/// Q1: between the guard's word and the purge, capture breaks and the table is emptied.
+/// Q1: between the guard's word and the purge, capture breaks and the table is emptied. A holder that
+/// saw all of it knows what it judged.
 #[tokio::test(start_paused = true)]
-async fn no_more_is_purged_than_the_guard_has_judged() {
+async fn nothing_is_purged_but_what_the_guard_has_judged() {
     let world = delivered().await;
     plant(&world, "nobody", 3);
     let process = world.process();
@@ -116,15 +117,45 @@ async fn no_more_is_purged_than_the_guard_has_judged() {
     process.tap.fault_after("sink.list", 1, 1, Fault::Slow(Duration::from_millis(200)));
     wish(&world, "wish", false).await;
     until(&process, "sink.list", 2).await;
-    world.source.break_capture();
-    for n in 0..100 {
-        world.source.delete(&row(n));
-    }
+    empty_unseen(&world);
+    pass(30).await;
+    running.stop().await;
+    assert_eq!(world.sink.contents().len(), 100);
+    assert!(matches!(ended(&world, "wish").await.0, RunState::Stopped(_)));
+    assert_eq!(world.certificate().await.state, State::Stale);
+}
+
+/// Q1: the same, and whoever takes over compares everything again.
+#[tokio::test(start_paused = true)]
+async fn no_more_is_purged_than_the_guard_has_judged() {
+    let world = delivered().await;
+    plant(&world, "nobody", 3);
+    let process = world.process();
+    let running = process.start();
+    pass(2).await;
+    process.tap.forget_log();
+    process.tap.fault_after("sink.list", 1, 1, Fault::Hangs);
+    wish(&world, "wish", false).await;
+    until(&process, "sink.list", 2).await;
+    running.kill().await;
+    pass(31).await;
+    let process = world.process();
+    process.tap.fault("sink.list", 1, Fault::Slow(Duration::from_millis(200)));
+    let running = process.start();
+    until(&process, "sink.list", 1).await;
+    empty_unseen(&world);
     pass(30).await;
     running.stop().await;
     assert_eq!(world.sink.contents().len(), 101);
     assert!(matches!(ended(&world, "wish").await.0, RunState::Stopped(_)));
     assert_eq!(world.certificate().await.state, State::Stale);
+}
+
+fn empty_unseen(world: &World) {
+    world.source.break_capture();
+    for n in 0..100 {
+        world.source.delete(&row(n));
+    }
 }
 
 /// An operator's yes to one state of the source is no yes to another.

@@ -99,6 +99,27 @@ async fn missing_stale_and_orphaned_records_are_repaired_and_certified() {
     assert!(history.iter().any(|(_, event)| event.code == Code::RECONCILED));
 }
 
+/// What was equal is not compared again: the purge and the second round look at what differed.
+#[tokio::test(start_paused = true)]
+async fn only_what_differed_is_looked_at_again() {
+    let world = World::new();
+    world.rows(0..10_000, "first");
+    assert_eq!(world.drain().await, Ending::Drained);
+    for n in [17, 4_711] {
+        world.sink.lose(&row(n));
+    }
+    plant(&world, "nobody", 3);
+    wish(&world, "wish", false).await;
+    let process = world.process();
+    let running = process.start();
+    pass(30).await;
+    running.stop().await;
+    assert_eq!(ended(&world, "wish").await.0, RunState::Succeeded);
+    assert!(world.equal(), "{:?}", world.differences());
+    // Ten pages; then three keys, twice.
+    assert_eq!(process.tap.count("sink.list"), 10 + 2 * 3);
+}
+
 /// Q1, rule 116 and X14.
 #[tokio::test(start_paused = true)]
 async fn the_guard_stops_before_the_first_delete_and_leaves_the_sink_untrusted() {
