@@ -12,9 +12,10 @@ use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::limits::bounded;
 use truekeep_core::ports::{Applied, Batch, Body, Delivery, Mark, Outcome, Receipt, Verdict};
 use truekeep_core::{Document, Key, Rank, RulesNumber, Version};
+use truekeep_mirror::{Converter, Unfit};
 use truekeep_sqlite::Failure;
 
-use crate::columns::{Converter, Unfit};
+use crate::columns::Stored;
 use crate::generations::Placed;
 use crate::mark::StoredMark;
 use crate::spec::OWN_COLUMNS;
@@ -160,7 +161,7 @@ impl<'db> Writer<'db> {
             find_tombstone: prepare(&sql.find_tombstone)?,
             put_tombstone: prepare(&sql.put_tombstone)?,
             drop_tombstone: prepare(&sql.drop_tombstone)?,
-            converter: Converter::new(&mirror.spec.layout),
+            converter: Converter::new(mirror.spec.shape()),
             buried,
             news: true,
         })
@@ -210,7 +211,8 @@ fn put(
     document: &Document,
 ) -> Result<bool, Trouble> {
     bind_key(statement, &delivery.key, delivery.rank)?;
-    converter.convert::<Trouble>(document, |column, stored| {
+    converter.convert::<Trouble>(document, |column, name, cell| {
+        let stored = Stored::of(name, cell)?;
         Ok(statement.raw_bind_parameter(OWN_COLUMNS.len() + 1 + column, stored)?)
     })?;
     Ok(statement.raw_execute()? == 1)

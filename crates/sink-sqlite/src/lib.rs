@@ -7,7 +7,6 @@ mod columns;
 mod connections;
 mod delivery;
 mod generations;
-mod json;
 mod mark;
 mod sink;
 mod spec;

@@ -2,6 +2,7 @@
 
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
+use truekeep_mirror::Shape;
 
 /// The columns that are ours in every mirror.
 pub(crate) const OWN_COLUMNS: [(&str, &str); 3] =
@@ -47,6 +48,14 @@ impl MirrorSpec {
         match &self.layout {
             Layout::Json { column } => vec![column],
             Layout::Columns(columns) => columns.iter().map(|column| &*column.name).collect(),
+        }
+    }
+
+    /// The document's columns.
+    pub(crate) fn shape(&self) -> Shape<'_> {
+        match &self.layout {
+            Layout::Json { column } => Shape::Json(column),
+            Layout::Columns(_) => Shape::Columns(self.columns()),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use rusqlite::Connection;
 use truekeep_core::ports::{Body, Delivery};
+use truekeep_mirror::{Converter, Unfit};
 use truekeep_sqlite::Failure;
 
-use crate::columns::{Converter, Unfit};
+use crate::columns::Stored;
 use crate::delivery::rank;
 use crate::spec::OWN_COLUMNS;
 use crate::structure::Mirror;
@@ -26,7 +27,7 @@ impl Mirror {
     ) -> Result<Vec<bool>, Failure> {
         let read = snapshot.prepare_cached(&self.sql.read_record);
         let mut read = read.map_err(|error| self.broken(error))?;
-        let mut converter = Converter::new(&self.spec.layout);
+        let mut converter = Converter::new(self.spec.shape());
         let mut held = |delivery: &Delivery| {
             let mut rows = read.query([delivery.key.as_str()])?;
             let row = rows.next()?;
@@ -38,7 +39,8 @@ impl Mirror {
             if rank(row, 1)? != Some(delivery.rank) {
                 return Ok(false);
             }
-            let compared = converter.convert(document, |column, stored| {
+            let compared = converter.convert(document, |column, name, cell| {
+                let stored = Stored::of(name, cell)?;
                 let held = row.get_ref(OWN_COLUMNS.len() + column)?;
                 if stored.is(held) { Ok(()) } else { Err(Ended::Differs) }
             });

@@ -26,6 +26,7 @@ const LAYERS: &[Layer] = &[
             "truekeep-jobs",
             "truekeep-sqlite",
             "truekeep-postgres",
+            "truekeep-mirror",
         ],
         may_use: &["truekeep-core"],
     },
@@ -34,12 +35,12 @@ const LAYERS: &[Layer] = &[
     // Connections and failures of SQLite are the same for a source, a ledger and a mirror.
     Layer {
         packages: &["truekeep-adapter-sqlite", "truekeep-sink-sqlite"],
-        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-sqlite"],
+        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-sqlite", "truekeep-mirror"],
     },
     // And so are those of Postgres.
     Layer {
         packages: &["truekeep-adapter-postgres", "truekeep-sink-postgres"],
-        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-postgres"],
+        may_use: &["truekeep-core", "truekeep-migrations", "truekeep-postgres", "truekeep-mirror"],
     },
     Layer {
         packages: &["truekeep-adapter-*", "truekeep-sink-*"],

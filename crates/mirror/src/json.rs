@@ -1,19 +1,23 @@
 //! A document as JSON text: every value as exact as JSON can say it, or not at all.
 //!
 //! Integers have all their digits, reals the fewest that read back as the same number. Infinities
-//! are written as SQLite writes them. Blobs are base64. JSON is copied, never parsed: its
+//! are written as SQLite writes them, which is a number of JSON. Blobs are base64. JSON is copied, never parsed: its
 //! duplicate keys, its number forms and its depth stay. What JSON cannot say is refused.
 
 use truekeep_core::Value;
 
-/// A value that JSON cannot say; the text completes "`name` ...".
-pub(crate) struct Unsayable(pub(crate) &'static str);
+/// A value that cannot be said; the text completes "`name` ...".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsayable(pub &'static str);
 
 /// What SQLite's own functions write for infinities, and read as such.
 const INFINITY: &[u8] = b"9.0e+999";
 
 /// Appends a value.
-pub(crate) fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), Unsayable> {
+///
+/// # Errors
+/// What JSON cannot say.
+pub fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), Unsayable> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Integer(number) => write_serialized(out, number),
