@@ -173,10 +173,14 @@ pub async fn discarded_generation_is_gone(subject: &mut dyn GenerationsUnderTest
 }
 
 /// Makes one test per rule; `$open` is a path to an async function without arguments that makes
-/// a [`GenerationsUnderTest`].
+/// a [`GenerationsUnderTest`], or a block that makes one, or returns where there is nothing to test
+/// with.
 #[macro_export]
 macro_rules! generation_rules {
     ($open:path) => {
+        $crate::generation_rules!({ $open().await });
+    };
+    ($open:block) => {
         $crate::generation_rules! { $open:
             discarded_generation_is_gone,
             first_generation_is_what_readers_see,
@@ -186,10 +190,10 @@ macro_rules! generation_rules {
             swap_is_whole_and_lasts,
         }
     };
-    ($open:path: $($rule:ident,)*) => {$(
+    ($open:block: $($rule:ident,)*) => {$(
         #[tokio::test]
         async fn $rule() {
-            let mut subject = $open().await;
+            let mut subject = $open;
             $crate::generations::$rule(&mut subject).await;
         }
     )*};

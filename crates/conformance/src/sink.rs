@@ -92,10 +92,13 @@ pub trait SinkUnderTest: Debug + Send + Sync {
 }
 
 /// Makes one test per rule; `$open` is a path to an async function without arguments that makes
-/// a [`SinkUnderTest`].
+/// a [`SinkUnderTest`], or a block that makes one, or returns where there is nothing to test with.
 #[macro_export]
 macro_rules! sink_rules {
     ($open:path) => {
+        $crate::sink_rules!({ $open().await });
+    };
+    ($open:block) => {
         $crate::sink_rules! { $open:
             a_document_altered_past_the_port_does_not_verify,
             batch_after_a_lost_one_is_refused_whole,
@@ -131,10 +134,10 @@ macro_rules! sink_rules {
             unwritten_sink_has_no_mark,
         }
     };
-    ($open:path: $($rule:ident,)*) => {$(
+    ($open:block: $($rule:ident,)*) => {$(
         #[tokio::test]
         async fn $rule() {
-            let mut subject = $open().await;
+            let mut subject = $open;
             $crate::sink::$rule(&mut subject).await;
         }
     )*};

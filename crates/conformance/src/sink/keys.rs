@@ -86,10 +86,12 @@ pub async fn unusual_keys_stay_distinct(subject: &mut dyn SinkUnderTest) {
     // Each can be found again, and none of the others goes with it.
     let (odd, even): (Vec<_>, Vec<_>) = texts.iter().enumerate().partition(|(i, _)| i % 2 == 1);
     let deletes = odd.iter().map(|(_, text)| delete(text, rank(1, 2))).collect();
-    let updates = even.iter().map(|(_, text)| upsert(text, rank(1, 2), text)).collect();
+    let updates =
+        even.iter().map(|(_, text)| upsert(text, rank(1, 2), &format!("{text:?}"))).collect();
     send(subject, 2, deletes).await;
     send(subject, 3, updates).await;
-    expected = even.iter().map(|(_, text)| (Key::new(text.as_str()), (*text).clone())).collect();
+    expected =
+        even.iter().map(|(_, text)| (Key::new(text.as_str()), format!("{text:?}"))).collect();
     assert_eq!(subject.contents().await, expected);
     let keys: Vec<Key> =
         listed(&*subject.sink(), 4).await.into_iter().map(|entry| entry.key).collect();
