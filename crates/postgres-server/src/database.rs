@@ -18,12 +18,13 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    pub(crate) async fn of(server: &Server) -> Self {
+    /// A database that is made with these words of `CREATE DATABASE`.
+    pub(crate) async fn of(server: &Server, words: &str) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("truekeep_test_{}_{number}", std::process::id());
         let home = server.address("postgres");
-        run(&home, format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+        run(&home, format!("CREATE DATABASE {name} TEMPLATE template0 {words}")).await;
         let dropped_from = (!server.is_private()).then_some(home);
         Self { address: server.address(&name), name, dropped_from }
     }

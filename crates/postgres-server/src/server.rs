@@ -115,7 +115,16 @@ impl Server {
     /// # Panics
     /// If it cannot be made.
     pub async fn database(&self) -> TestDatabase {
-        TestDatabase::of(self).await
+        TestDatabase::of(self, "").await
+    }
+
+    /// A database of its own whose texts are ordered as English speakers order them.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub async fn english_database(&self) -> TestDatabase {
+        let words = "LOCALE 'C.UTF-8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
+        TestDatabase::of(self, words).await
     }
 
     /// Stops a private server as an operator does: connections are ended, nothing is lost.

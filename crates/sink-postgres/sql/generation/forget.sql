@@ -1,0 +1,1 @@
+DELETE FROM {marks} WHERE generation = $1

@@ -1,0 +1,1 @@
+SELECT generation FROM {marks} ORDER BY generation

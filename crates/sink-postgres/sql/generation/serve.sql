@@ -1,0 +1,1 @@
+UPDATE {marks} SET swap = $2 WHERE generation = $1

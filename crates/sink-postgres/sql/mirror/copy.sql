@@ -1,0 +1,1 @@
+COPY {mirror} (_key, _rules, _version, {names}) FROM STDIN

@@ -1,0 +1,1 @@
+DELETE FROM {mirror} AS m WHERE m._key = ANY ($1::text[]) RETURNING m._key
