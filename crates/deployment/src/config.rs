@@ -12,6 +12,7 @@ mod quantity;
 mod reader;
 mod schema;
 mod sections;
+mod sink;
 mod substitute;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,11 @@ pub use location::{Address, Location};
 pub use problem::{InvalidConfig, PlacedProblem, Problem};
 pub use quantity::{duration, size};
 pub use reader::nearest;
+#[cfg(feature = "tantivy")]
+pub use sink::IndexConfig;
+#[cfg(feature = "postgres")]
+pub use sink::TableConfig;
+pub use sink::{LayoutConfig, MirrorConfig, SinkConfig, TargetConfig};
 pub use substitute::{Environment, Hidden};
 
 /// The commented example: the reference of every key.
@@ -91,7 +97,10 @@ impl SourceConfig {
         match self {
             // SQLite's names are equal in any case of ASCII letters.
             Self::Sqlite(location) => (location.canonical(), table.to_ascii_lowercase()),
-            Self::Postgres(address) => (address.canonical().into(), table.to_owned()),
+            Self::Postgres(address) => {
+                let table = table.strip_prefix("public.").unwrap_or(table);
+                (address.canonical().into(), table.to_owned())
+            }
         }
     }
 }
@@ -104,75 +113,6 @@ impl fmt::Display for SourceConfig {
             Self::Postgres(address) => address.fmt(f),
         }
     }
-}
-
-/// A derived store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SinkConfig {
-    /// What it is.
-    pub target: TargetConfig,
-    pub(crate) span: Range<usize>,
-}
-
-/// What a derived store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetConfig {
-    /// A table of a SQLite file.
-    Mirror(MirrorConfig),
-    /// A full-text index in a folder.
-    #[cfg(feature = "tantivy")]
-    Index(IndexConfig),
-}
-
-/// A table of a SQLite file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorConfig {
-    /// The file.
-    pub location: Location,
-    /// The table that is written.
-    pub table: String,
-    /// How a document lies in the table.
-    pub layout: LayoutConfig,
-}
-
-/// A full-text index in a folder.
-#[cfg(feature = "tantivy")]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexConfig {
-    /// The folder.
-    pub location: Location,
-    /// The fields, in the order of their names, and the writer's memory.
-    pub spec: truekeep_sink_tantivy::IndexSpec,
-}
-
-impl std::fmt::Display for TargetConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mirror(mirror) => write!(f, "table `{}` in {}", mirror.table, mirror.location),
-            #[cfg(feature = "tantivy")]
-            Self::Index(index) => write!(f, "index {}", index.location),
-        }
-    }
-}
-
-impl TargetConfig {
-    /// Where it is.
-    pub fn location(&self) -> &Location {
-        match self {
-            Self::Mirror(mirror) => &mirror.location,
-            #[cfg(feature = "tantivy")]
-            Self::Index(index) => &index.location,
-        }
-    }
-}
-
-/// How a document lies in a mirror's table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LayoutConfig {
-    /// One column per value of the document.
-    Columns,
-    /// The whole document as JSON in this column.
-    Json(String),
 }
 
 /// One pipeline: feed, projection and sink.

@@ -81,6 +81,30 @@ async fn server(part: String, config: &Config, name: &str) -> Vec<Sign> {
     signs
 }
 
+/// Whether each table that is written on a server can be.
+#[cfg(feature = "postgres")]
+async fn table_of_a_server(
+    part: String,
+    config: &Config,
+    name: &str,
+    table: &crate::config::TableConfig,
+) -> Vec<Sign> {
+    use crate::wiring::{SinkCheck, check_sink, open_source};
+    let mut signs = Vec::new();
+    for pipeline in config.pipelines.iter().filter(|pipeline| pipeline.sink == name) {
+        // Why a source cannot be opened is said of the source.
+        let Ok(source) = open_source(config, pipeline).await else { continue };
+        signs.push(match check_sink(config, pipeline, &source).await {
+            Ok(SinkCheck::Fits) => {
+                Sign::well(part.clone(), format!("`{}` can be written", table.table))
+            }
+            Ok(SinkCheck::ToBeMade) => Sign::well(part.clone(), "is not there yet"),
+            Err(error) => Sign::ill(part.clone(), error),
+        });
+    }
+    signs
+}
+
 /// Looks at the files of a configuration, and at the clock and the leases of its ledger.
 pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign> {
     let mut signs = vec![Sign::well("versions", versions())];
@@ -101,6 +125,10 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
         match &sink.target {
             TargetConfig::Mirror(mirror) => {
                 signs.extend(file(part, Role::Sink, mirror.location.path()).await);
+            }
+            #[cfg(feature = "postgres")]
+            TargetConfig::Table(table) => {
+                signs.extend(table_of_a_server(part, config, name, table).await);
             }
             // Its own lock is its writer's for as long as that lives: there is nothing to try.
             #[cfg(feature = "tantivy")]
@@ -129,8 +157,10 @@ pub async fn unwritable(config: &Config, pipelines: &[&PipelineConfig]) -> Vec<S
             let part = format!("source {}", pipeline.source);
             places.insert(part, (Role::Source, location.path()));
         }
-        let part = format!("sink {}", pipeline.sink);
-        places.insert(part, (Role::Sink, target.location().path()));
+        if let Some(location) = target.location() {
+            let part = format!("sink {}", pipeline.sink);
+            places.insert(part, (Role::Sink, location.path()));
+        }
     }
     if let LedgerConfig::Sqlite(location) = &config.ledger {
         places.insert("ledger".to_owned(), (Role::Ledger, location.path()));

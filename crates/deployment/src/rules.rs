@@ -55,6 +55,13 @@ enum SinkText<'c> {
         table: &'c str,
         layout: LayoutText<'c>,
     },
+    #[cfg(feature = "postgres")]
+    Table {
+        kind: &'static str,
+        schema: &'c str,
+        table: &'c str,
+        layout: LayoutText<'c>,
+    },
     /// Fields in the order of their names; each as one word, since a user compares them.
     #[cfg(feature = "tantivy")]
     Index {
@@ -79,16 +86,29 @@ pub struct Rules {
     pub fingerprint: Fingerprint,
 }
 
+impl<'c> LayoutText<'c> {
+    fn of(layout: &'c LayoutConfig) -> Self {
+        match layout {
+            LayoutConfig::Columns => Self::Named("columns"),
+            LayoutConfig::Json(column) => Self::Json { json: column },
+        }
+    }
+}
+
 impl<'c> SinkText<'c> {
     fn of(target: &'c TargetConfig) -> Self {
         match target {
             TargetConfig::Mirror(mirror) => {
-                let layout = match &mirror.layout {
-                    LayoutConfig::Columns => LayoutText::Named("columns"),
-                    LayoutConfig::Json(column) => LayoutText::Json { json: column },
-                };
+                let layout = LayoutText::of(&mirror.layout);
                 Self::Mirror { kind: "sqlite", table: &mirror.table, layout }
             }
+            #[cfg(feature = "postgres")]
+            TargetConfig::Table(found) => Self::Table {
+                kind: "postgres",
+                schema: &found.schema,
+                table: &found.table,
+                layout: LayoutText::of(&found.layout),
+            },
             #[cfg(feature = "tantivy")]
             TargetConfig::Index(index) => {
                 let field = |field: &'c FieldSpec| (field.name.as_str(), field.told());

@@ -82,13 +82,13 @@ pub fn search(
     match &config.sink_of(pipeline).target {
         #[cfg(feature = "tantivy")]
         TargetConfig::Index(index) => tantivy::search(index, pipeline, wanted),
-        TargetConfig::Mirror(_) => {
+        _ => {
             let message =
                 format!("pipeline `{}` fills a mirror, which cannot be searched", pipeline.name);
             let searchable: Vec<&str> = config
                 .pipelines
                 .iter()
-                .filter(|other| !matches!(config.sink_of(other).target, TargetConfig::Mirror(_)))
+                .filter(|other| !config.sink_of(other).target.is_mirror())
                 .map(|other| other.name.as_str())
                 .collect();
             Err(usage(

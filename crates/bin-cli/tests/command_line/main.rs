@@ -8,6 +8,7 @@ mod drift;
 mod first_light;
 mod forms;
 mod hard_sinks;
+mod mirror;
 mod parked;
 mod pauses;
 mod postgres;

@@ -43,7 +43,7 @@ fn cut_short(world: &World, arguments: &[&str]) {
 }
 
 /// Removes a pipeline, without the wait.
-fn removed(world: &World, options: &[&str]) -> String {
+pub fn removed(world: &World, options: &[&str]) -> String {
     let command = [&["remove", "cities", "--yes"][..], options].concat();
     cut_short(world, &command);
     world.run(&command).text()

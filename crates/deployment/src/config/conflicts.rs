@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use super::problem::Problem;
 use super::reader::Gather;
 use super::sections::Parts;
-use super::{LedgerConfig, Location, PipelineConfig, SinkConfig, TargetConfig};
+use super::{LedgerConfig, Location, PipelineConfig, SinkConfig};
 
 /// Checks the whole; what can be used but is likely not meant is returned.
 pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
@@ -18,7 +17,7 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
             one_feed(gather, pipeline, feeds.entry(feed).or_insert(pipeline));
         }
         if let Some((_, Some(sink))) = parts.sinks.get(&pipeline.sink) {
-            let first = *targets.entry(target(sink)).or_insert(&pipeline.name);
+            let first = *targets.entry(sink.target.relation()).or_insert(&pipeline.name);
             if *first != pipeline.name {
                 let message = format!("pipelines `{first}` and `{}` write one sink", pipeline.name);
                 let remedy =
@@ -30,16 +29,6 @@ pub(super) fn check(parts: &Parts, gather: &Gather<'_>) -> Vec<Problem> {
     }
     separate(parts, gather);
     warnings(parts)
-}
-
-/// A table by file and name, whose letters are equal in any case of ASCII for SQLite; or a folder.
-fn target(sink: &SinkConfig) -> (PathBuf, String) {
-    let table = match &sink.target {
-        TargetConfig::Mirror(mirror) => mirror.table.to_ascii_lowercase(),
-        #[cfg(feature = "tantivy")]
-        TargetConfig::Index(_) => String::new(),
-    };
-    (sink.target.location().canonical(), table)
 }
 
 /// A table has one feed, whose keys are made in one way.
@@ -60,9 +49,9 @@ fn own_table(
     sink: &SinkConfig,
 ) {
     let Some((_, Some(source))) = parts.sources.get(&pipeline.source) else { return };
-    if target(sink) == source.relation(&pipeline.table) {
+    if sink.target.relation() == source.relation(&pipeline.table) {
         let message = format!("pipeline `{}` would write the table that it follows", pipeline.name);
-        gather.problem(at, message, "choose another `table` or file for the sink");
+        gather.problem(at, message, "choose another `table` or place for the sink");
     }
 }
 
@@ -79,7 +68,7 @@ fn separate(parts: &Parts, gather: &Gather<'_>) {
         }
     }
     for (name, (at, sink)) in &parts.sinks {
-        if sink.as_ref().is_some_and(|sink| clashes(sink.target.location())) {
+        if sink.as_ref().and_then(|sink| sink.target.location()).is_some_and(clashes) {
             gather.problem(&at.span, format!("sink `{name}` is the ledger's file"), remedy);
         }
     }

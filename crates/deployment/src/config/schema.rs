@@ -27,9 +27,13 @@ pub(super) const DOCUMENT: &[&str] = &["sql", "json"];
 /// `watch = [{ .. }]`.
 pub(super) const WATCH: &[&str] = &["table", "key", "via", "references"];
 /// `[sink.NAME]`: the keys of every kind; each kind has its own of them.
-pub(super) const SINK: &[&str] = &["kind", "url", "table", "layout", "path", "fields", "memory"];
+pub(super) const SINK: &[&str] =
+    &["kind", "url", "schema", "table", "layout", "path", "fields", "memory"];
 /// Of `kind = "sqlite"`.
 pub(super) const MIRROR: &[&str] = &["kind", "url", "table", "layout"];
+/// Of `kind = "postgres"`.
+#[cfg(feature = "postgres")]
+pub(super) const TABLE: &[&str] = &["kind", "url", "schema", "table", "layout"];
 /// Of `kind = "tantivy"`.
 pub(super) const INDEX: &[&str] = &["kind", "path", "fields", "memory"];
 /// `fields = { NAME = { .. } }`.

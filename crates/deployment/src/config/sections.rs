@@ -13,10 +13,11 @@ use truekeep_core::limits::{DOCUMENT_BYTES_MAX, LEASE_TTL, PAGE_ROWS, PAGE_ROWS_
 
 use super::problem::Problem;
 use super::reader::{Found, Gather, Reader, nearest};
+use super::sink::{is_server, sink};
 use super::{
-    Address, Config, DocumentConfig, Environment, InvalidConfig, LayoutConfig, LedgerConfig,
-    Location, MirrorConfig, PipelineConfig, SinkConfig, SourceConfig, TargetConfig, WatchConfig,
-    WorkerConfig, conflicts, quantity, schema,
+    Address, Config, DocumentConfig, Environment, InvalidConfig, LedgerConfig, Location,
+    PipelineConfig, SinkConfig, SourceConfig, WatchConfig, WorkerConfig, conflicts, quantity,
+    schema,
 };
 
 /// The ledger's file where no other is named, beside the configuration.
@@ -112,66 +113,11 @@ fn ledger(file: &Reader<'_>) -> Option<Found<LedgerConfig>> {
 fn source(table: &Reader<'_>) -> Option<SourceConfig> {
     let written = table.value("url").and_then(|value| value.get_ref().as_str()).map(str::to_owned);
     let url = table.required("url", URL_REMEDY)?;
-    if url.value.starts_with("postgres://") || url.value.starts_with("postgresql://") {
+    if is_server(&url.value) {
         return Some(SourceConfig::Postgres(Address::new(written.unwrap_or_default(), url.value)));
     }
     let known = "sqlite, postgres (as in `postgres://user@host/name`)";
     Some(SourceConfig::Sqlite(file(table, url, written, known)?.value))
-}
-
-fn sink(table: &Reader<'_>) -> Option<SinkConfig> {
-    let kind = table.required("kind", &format!("write one of: {}", KINDS.join(", ")))?;
-    let target = match kind.value.as_str() {
-        "sqlite" => {
-            table.only("kind `sqlite`", schema::MIRROR);
-            mirror(table).map(TargetConfig::Mirror)
-        }
-        #[cfg(feature = "tantivy")]
-        "tantivy" => {
-            table.only("kind `tantivy`", schema::INDEX);
-            super::index::read(table).map(TargetConfig::Index)
-        }
-        other => {
-            let message = format!("unknown kind of sink `{other}`");
-            table.gather.problem(&kind.span, message, nearest(other, KINDS.iter().copied()));
-            None
-        }
-    };
-    Some(SinkConfig { target: target?, span: table.span.clone() })
-}
-
-/// The kinds of sinks that this program was built with.
-const KINDS: &[&str] = &[
-    "sqlite",
-    #[cfg(feature = "tantivy")]
-    "tantivy",
-];
-
-fn mirror(table: &Reader<'_>) -> Option<MirrorConfig> {
-    let location = location(table, "url");
-    let name = table.required("table", "name the table that is written");
-    let layout = layout(table);
-    Some(MirrorConfig {
-        location: location?.value,
-        table: filled(table, "table", name?)?.value,
-        layout: layout?,
-    })
-}
-
-fn layout(table: &Reader<'_>) -> Option<LayoutConfig> {
-    let Some(value) = table.value("layout") else { return Some(LayoutConfig::Columns) };
-    match value.get_ref() {
-        DeValue::String(text) if text == "columns" => Some(LayoutConfig::Columns),
-        DeValue::Table(_) => {
-            let layout = table.table("layout", schema::LAYOUT)?;
-            let column = layout.required("json", "write `layout = { json = \"document\" }`")?;
-            Some(LayoutConfig::Json(filled(&layout, "json", column)?.value))
-        }
-        _ => {
-            table.gather.mistyped("layout", value, "\"columns\" or { json = \"document\" }");
-            None
-        }
-    }
 }
 
 fn pipelines(
@@ -328,7 +274,7 @@ fn worker(file: &Reader<'_>) -> Option<WorkerConfig> {
 }
 
 /// A key that may be left out: `Some(None)` if it is, `None` if it has a problem.
-fn optional<'t, T>(
+pub(super) fn optional<'t, T>(
     table: &Reader<'t>,
     key: &'static str,
     read: impl FnOnce(&Reader<'t>, &'static str) -> Option<T>,
@@ -349,7 +295,7 @@ pub(super) fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Opt
 }
 
 /// A `sqlite:` address, with a path from the configuration's folder.
-fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
+pub(super) fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
     let written = table.value(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned);
     let url = table.required(key, URL_REMEDY)?;
     file(table, url, written, "sqlite")

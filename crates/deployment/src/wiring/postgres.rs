@@ -1,14 +1,16 @@
-//! Sources on a Postgres server.
+//! Sources and mirrors on a Postgres server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use truekeep_adapter_postgres::{PostgresSource, introspect};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Feed, Records};
+use truekeep_sink_postgres::{ColumnType, Layout, MirrorColumn, MirrorSpec, PostgresSink};
 
 use super::source::spec;
 use super::{BUSY_MAX, FoundTable, SourcePorts};
-use crate::config::{Address, Config, PipelineConfig};
+use crate::config::{Address, Config, LayoutConfig, PipelineConfig, SourceConfig, TableConfig};
 use crate::rules::Rules;
 
 /// Opens a table.
@@ -47,4 +49,36 @@ pub async fn introspect_server(url: &str) -> Result<Vec<FoundTable>, PortError> 
         refusal: shape.refusal,
     };
     Ok(shapes.map(found).collect())
+}
+
+/// How long a statement on a mirror may take: a page of the largest documents does not, and a worker
+/// that hangs is noticed.
+const STATEMENT_MAX: Duration = Duration::from_secs(60);
+
+/// Opens a mirror; makes nothing.
+///
+/// # Errors
+/// The sink's.
+pub(super) async fn open_table(
+    config: &Config,
+    pipeline: &PipelineConfig,
+    table: &TableConfig,
+    source: &SourcePorts,
+) -> Result<PostgresSink, PortError> {
+    let kind = match config.source_of(pipeline) {
+        SourceConfig::Sqlite(_) => ColumnType::of_sqlite,
+        SourceConfig::Postgres(_) => ColumnType::of_postgres,
+    };
+    let layout = match &table.layout {
+        LayoutConfig::Json(column) => Layout::Json { column: column.clone() },
+        LayoutConfig::Columns => {
+            let column = |(name, declared): &(String, String)| MirrorColumn {
+                name: name.clone(),
+                kind: kind(declared),
+            };
+            Layout::Columns(source.columns.iter().map(column).collect())
+        }
+    };
+    let spec = MirrorSpec { schema: table.schema.clone(), table: table.table.clone(), layout };
+    PostgresSink::open(table.address.url(), spec, BUSY_MAX, STATEMENT_MAX).await
 }

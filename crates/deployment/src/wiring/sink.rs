@@ -1,4 +1,4 @@
-//! Sinks: a mirror in a SQLite table, or a full-text index.
+//! Sinks: a mirror in a table of SQLite or of a Postgres server, or a full-text index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
 
 #[cfg(feature = "tantivy")]
 use super::index;
+#[cfg(feature = "postgres")]
+use super::postgres;
 use super::{BUSY_MAX, SourcePorts};
 use crate::config::{Config, LayoutConfig, MirrorConfig, PipelineConfig, TargetConfig};
 
@@ -33,6 +35,10 @@ pub async fn open_sink(
 ) -> Result<Arc<dyn Sink>, PortError> {
     match &config.sink_of(pipeline).target {
         TargetConfig::Mirror(mirror) => Ok(Arc::new(open_mirror(mirror, source).await?)),
+        #[cfg(feature = "postgres")]
+        TargetConfig::Table(table) => {
+            Ok(Arc::new(postgres::open_table(config, pipeline, table, source).await?))
+        }
         #[cfg(feature = "tantivy")]
         TargetConfig::Index(index) => Ok(Arc::new(index::open(index, source)?)),
     }
@@ -51,7 +57,8 @@ pub async fn sink_as_it_is(
     pipeline: &PipelineConfig,
     source: &SourcePorts,
 ) -> Result<Arc<dyn Sink>, PortError> {
-    if config.sink_of(pipeline).target.location().path().exists() {
+    let location = config.sink_of(pipeline).target.location();
+    if location.is_none_or(|location| location.path().exists()) {
         let sink = open_sink(config, pipeline, source).await?;
         if sink.mark().await?.is_some() {
             return Ok(sink);
@@ -112,6 +119,10 @@ pub async fn check_sink(
                 return Ok(SinkCheck::ToBeMade);
             }
             open_mirror(mirror, source).await?.inspect().await?
+        }
+        #[cfg(feature = "postgres")]
+        TargetConfig::Table(table) => {
+            postgres::open_table(config, pipeline, table, source).await?.inspect().await?
         }
         #[cfg(feature = "tantivy")]
         TargetConfig::Index(index) => index::open(index, source)?.inspect().await?,
