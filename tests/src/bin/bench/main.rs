@@ -11,6 +11,7 @@ mod idle;
 mod load;
 mod measure;
 mod memory;
+mod mirror;
 mod search;
 
 use std::error::Error;
@@ -18,7 +19,7 @@ use std::error::Error;
 use measure::Figure;
 
 /// Everything that can be measured, by name.
-const NAMES: &[&str] = &["load", "capture", "compare", "memory", "idle", "search"];
+const NAMES: &[&str] = &["load", "capture", "compare", "memory", "idle", "search", "mirror"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = 1_000_000;
@@ -43,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "compare" => compare::run(rows)?,
             "memory" => memory::run(rows)?,
             "search" => search::run(rows)?,
+            "mirror" => mirror::run(rows)?,
             _ => idle::run()?,
         };
         for figure in figures {
