@@ -290,3 +290,17 @@ async fn what_others_put_on_the_table_refuses_records_and_not_batches() {
     assert_eq!(buried, ["gone", "never"], "a deletion that was refused is not remembered");
     assert_eq!(sink.mark().await.expect("read"), Some(mark(1, 3)));
 }
+
+/// Rule 105: a new record that a trigger drops in silence is told, and its neighbours land.
+#[tokio::test]
+async fn a_record_that_a_trigger_drops_is_refused() {
+    let Some(home) = Home::new().await else { return };
+    let sink = home.mirror(mapped(&[("body", "text")])).await;
+    let code = "IF NEW.body = 'x' THEN RETURN NULL; END IF; RETURN NEW;";
+    trigger(&home, "BEFORE INSERT", code).await;
+    let outcomes = sent(&sink, 1, vec![body("a", 1, "ok"), body("b", 1, "x")]).await;
+    let outcomes = outcomes.expect("answered");
+    assert_eq!(outcomes[0], Outcome::Applied);
+    assert!(matches!(outcomes[1], Outcome::Refused(..)), "{outcomes:?}");
+    assert_eq!(home.texts("SELECT _key FROM mirror").await, [Some("a".to_owned())]);
+}
