@@ -13,6 +13,24 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
+/// What a migration did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MigrationReport {
+    /// The version that was found; 0 is a ledger that was made anew.
+    pub before: u32,
+    /// The version it has now.
+    pub after: u32,
+}
+
+/// The version that these steps lead to.
+pub fn newest(steps: &[Migration]) -> u32 {
+    steps.last().map_or(0, |step| step.number)
+}
+
+/// The steps of a ledger in a Postgres database, in a schema of its own that is there before.
+pub const POSTGRES: &[Migration] =
+    &[Migration { number: 1, name: "ledger", sql: include_str!("../postgres/0001_ledger.sql") }];
+
 /// The steps of a ledger in a SQLite file.
 pub const SQLITE: &[Migration] =
     &[Migration { number: 1, name: "ledger", sql: include_str!("../sqlite/0001_ledger.sql") }];
@@ -23,7 +41,9 @@ mod tests {
 
     #[test]
     fn steps_are_numbered_without_a_gap() {
-        let numbers: Vec<u32> = SQLITE.iter().map(|step| step.number).collect();
-        assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
+        for steps in [POSTGRES, SQLITE] {
+            let numbers: Vec<u32> = steps.iter().map(|step| step.number).collect();
+            assert_eq!(numbers, (1..=newest(steps)).collect::<Vec<_>>());
+        }
     }
 }

@@ -1,5 +1,7 @@
-//! Source and capture on Postgres.
+//! Ledger, source and capture on Postgres.
 
+mod ledger;
 mod source;
 
+pub use ledger::{MigrationReport, PostgresLedger};
 pub use source::*;

@@ -25,6 +25,7 @@ use truekeep_core::{
 
 mod certificates;
 mod commits;
+pub mod equality;
 mod items;
 mod leases;
 mod operations;

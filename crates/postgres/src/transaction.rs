@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Postgres, Row};
 use truekeep_core::failure::{FailureClass, PortError};
 
 use crate::database::Database;
-use crate::failure::{Failure, Reach};
+use crate::failure::{Failure, Reach, Role};
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy)]
@@ -59,18 +59,23 @@ impl Durability {
 /// holds no lock for longer.
 const IDLE_MS_MAX: u32 = 60_000;
 
+/// The same in a ledger, where nothing is done between two statements: whoever is cut off there must
+/// not keep another from a lease that has ended.
+const LEDGER_IDLE_MS_MAX: u32 = 5_000;
+
 /// The settings that every transaction brings, each with the value that it must read back.
-fn settings(access: Access<'_>, durability: Durability) -> Vec<(&'static str, String)> {
+fn settings(role: Role, access: Access<'_>, durability: Durability) -> Vec<(&'static str, String)> {
     let statement_max = match access {
         Access::Snapshot { statement_max, .. } | Access::Write { statement_max } => statement_max,
     };
     let ms = |ms: u128| format!("{ms}ms");
+    let idle_max = if role == Role::Ledger { LEDGER_IDLE_MS_MAX } else { IDLE_MS_MAX };
     vec![
         // A policy that would hide rows is an error then.
         ("row_security", "off".into()),
         ("lock_timeout", ms(durability.lock_ms.unsigned_abs().into())),
         ("statement_timeout", ms(statement_max.as_millis().max(1))),
-        ("idle_in_transaction_session_timeout", ms(IDLE_MS_MAX.into())),
+        ("idle_in_transaction_session_timeout", ms(idle_max.into())),
         // What we were told is committed is on disk.
         ("synchronous_commit", durability.commits().into()),
         // Texts of values are the same whatever the session, the role or the database prefers.
@@ -143,7 +148,7 @@ impl Transaction {
         access: Access<'_>,
         durability: Durability,
     ) -> Result<Self, PortError> {
-        let settings = settings(access, durability);
+        let settings = settings(database.role(), access, durability);
         let sql = opening(access, &settings);
         let committing = match access {
             Access::Snapshot { .. } => Reach::Working,

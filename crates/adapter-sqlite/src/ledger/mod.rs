@@ -24,10 +24,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use truekeep_core::Timestamp;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
+pub use truekeep_migrations::MigrationReport;
 use truekeep_migrations::{Migration, SQLITE};
 use truekeep_sqlite::{Access, Database, Failure, FileIdentity, Options, Role};
-
-pub use schema::MigrationReport;
 
 /// A ledger in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]

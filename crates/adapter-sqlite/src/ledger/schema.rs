@@ -9,22 +9,13 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_migrations::Migration;
+use truekeep_migrations::{Migration, MigrationReport, newest};
 use truekeep_sqlite::{Access, Database, Failure, Options, Role};
 
 use super::sql;
 
 /// "tklg": what a ledger's file carries in its header.
 const APPLICATION_ID: i32 = 0x74_6b_6c_67;
-
-/// What a migration did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MigrationReport {
-    /// The version that was found; 0 is a ledger that was made anew.
-    pub before: u32,
-    /// The version it has now.
-    pub after: u32,
-}
 
 /// Opens a ledger whose schema is ours, or makes one.
 pub(super) async fn open(
@@ -80,10 +71,6 @@ async fn connect(path: &Path, busy: Duration) -> Result<Database, PortError> {
         guest.call("open the ledger", |connection| version(connection)).await?;
     }
     Database::open(path, options(Access::Own)).await
-}
-
-fn newest(steps: &[Migration]) -> u32 {
-    steps.last().map_or(0, |step| step.number)
 }
 
 /// The version of a ledger; 0 for an empty file.

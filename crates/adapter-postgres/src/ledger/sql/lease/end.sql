@@ -1,0 +1,2 @@
+-- Nobody holds anything of the pipeline any more.
+DELETE FROM truekeep_ledger.lease WHERE pipeline = $1

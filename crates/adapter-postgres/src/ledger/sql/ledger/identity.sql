@@ -1,0 +1,2 @@
+-- The ledger has one row.
+SELECT id FROM truekeep_ledger.ledger
