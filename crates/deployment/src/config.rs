@@ -72,6 +72,8 @@ pub enum LedgerConfig {
     Memory,
     /// In a SQLite file.
     Sqlite(Location),
+    /// In a database of a Postgres server, in a schema of its own.
+    Postgres(Address),
 }
 
 /// A database of record.

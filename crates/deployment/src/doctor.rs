@@ -108,8 +108,16 @@ async fn table_of_a_server(
 /// Looks at the files of a configuration, and at the clock and the leases of its ledger.
 pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign> {
     let mut signs = vec![Sign::well("versions", versions())];
-    if let LedgerConfig::Sqlite(location) = &config.ledger {
-        signs.extend(file("ledger".to_owned(), Role::Ledger, location.path()).await);
+    match &config.ledger {
+        LedgerConfig::Memory => {}
+        LedgerConfig::Sqlite(location) => {
+            signs.extend(file("ledger".to_owned(), Role::Ledger, location.path()).await);
+        }
+        // One that cannot be used is told by whoever opened it.
+        LedgerConfig::Postgres(address) => signs.extend(ledger.map(|ledger| {
+            let there = if ledger.stands_in { "is not there yet" } else { "can be read" };
+            Sign::well("ledger", format!("{there}, on {address}"))
+        })),
     }
     for (name, source) in &config.sources {
         let part = format!("source {name}");

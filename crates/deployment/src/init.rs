@@ -62,6 +62,13 @@ fn written(url: &str, database: &str, location: &str, tables: &[FoundTable]) -> 
          [source.{source}]\nurl = {location}\n",
         comment(url)
     );
+    if url.starts_with("postgres") {
+        text += &format!(
+            "\n# Where truekeep keeps its own state; left out: a file beside this one. Workers on several\n\
+             # machines need one on a server.\n\
+             # [ledger]\n# url = {location}\n"
+        );
+    }
     let (mut followed, mut left_out, mut taken) = (Vec::new(), Vec::new(), BTreeSet::new());
     for table in tables {
         if let Some(reason) = &table.refusal {

@@ -33,6 +33,8 @@ pub struct LedgerPorts {
     pub archive: Arc<dyn Archive>,
     /// What operators decide.
     pub operations: Arc<dyn Operations>,
+    /// Whether this is an empty one that stands in for a ledger that is not there yet.
+    pub stands_in: bool,
 }
 
 impl LedgerPorts {
@@ -45,6 +47,7 @@ impl LedgerPorts {
             archive: Arc::clone(&ledger) as Arc<dyn Archive>,
             operations: Arc::clone(&ledger) as Arc<dyn Operations>,
             ledger,
+            stands_in: false,
         }
     }
 }

@@ -44,14 +44,29 @@ pub enum Purpose {
 /// # Errors
 /// Those of the ledger's adapter.
 pub async fn open_ledger(config: &Config, purpose: Purpose) -> Result<LedgerPorts, PortError> {
-    match &config.ledger {
+    let in_memory = || LedgerPorts::of(MemoryLedger::new(ledger_id(), Arc::new(wall)));
+    let found = match &config.ledger {
+        LedgerConfig::Memory => return Ok(in_memory()),
         LedgerConfig::Sqlite(location) if purpose == Purpose::Work || location.path().exists() => {
-            Ok(LedgerPorts::of(SqliteLedger::open(location.path(), BUSY_MAX).await?))
+            Some(LedgerPorts::of(SqliteLedger::open(location.path(), BUSY_MAX).await?))
         }
-        LedgerConfig::Memory | LedgerConfig::Sqlite(_) => {
-            Ok(LedgerPorts::of(MemoryLedger::new(ledger_id(), Arc::new(wall))))
+        LedgerConfig::Sqlite(_) => None,
+        #[cfg(feature = "postgres")]
+        LedgerConfig::Postgres(address) => postgres::ledger(address, purpose).await?,
+        #[cfg(not(feature = "postgres"))]
+        LedgerConfig::Postgres(address) => {
+            return Err(without_postgres("open the ledger", address));
         }
-    }
+    };
+    Ok(found.unwrap_or_else(|| LedgerPorts { stands_in: true, ..in_memory() }))
+}
+
+/// An address that this program cannot open.
+#[cfg(not(feature = "postgres"))]
+fn without_postgres(operation: &'static str, address: &crate::config::Address) -> PortError {
+    use truekeep_core::{code::Code, failure::FailureClass};
+    PortError::new(operation, FailureClass::Halted, Code::CONFIG_INVALID)
+        .detail(format!("{address}: this program was built without Postgres"))
 }
 
 /// Brings the ledger's schema up to this program's. `None` for a ledger in memory, which has none.
@@ -64,6 +79,10 @@ pub async fn migrate_ledger(config: &Config) -> Result<Option<MigrationReport>, 
         LedgerConfig::Sqlite(location) => {
             SqliteLedger::migrate(location.path(), BUSY_MAX).await.map(Some)
         }
+        #[cfg(feature = "postgres")]
+        LedgerConfig::Postgres(address) => postgres::migrate(address).await.map(Some),
+        #[cfg(not(feature = "postgres"))]
+        LedgerConfig::Postgres(address) => Err(without_postgres("migrate the ledger", address)),
     }
 }
 

@@ -50,9 +50,11 @@ pub async fn examined(session: &Session, selection: &Selection) -> Result<Vec<Fi
     let ledger = match session.ledger(Purpose::Read).await {
         Ok(ledger) => {
             let there = match &session.config.ledger {
-                LedgerConfig::Sqlite(location) if location.path().exists() => "can be read",
-                LedgerConfig::Sqlite(_) => "is made by the first start",
                 LedgerConfig::Memory => "is in memory",
+                LedgerConfig::Sqlite(_) | LedgerConfig::Postgres(_) if ledger.stands_in => {
+                    "is made by the first start"
+                }
+                LedgerConfig::Sqlite(_) | LedgerConfig::Postgres(_) => "can be read",
             };
             findings.push(Finding::fits(None, "ledger", there.to_owned()));
             Some(ledger)

@@ -118,3 +118,38 @@ fn changes_and_drift_of_a_server_are_told_and_mended() {
     }
     insta::assert_snapshot!(story);
 }
+
+/// A ledger on a server, beside a source and a mirror in files.
+#[test]
+fn a_ledger_on_a_server_is_made_used_and_told() {
+    let Some(mut shop) = Shop::new() else { return };
+    let mut world = World::cities();
+    std::mem::swap(&mut shop.world.replaced, &mut world.replaced);
+    shop.world = world;
+    let ledger = format!("[ledger]\nurl = \"{}\"\n\n[source.app]", shop.database.address);
+    shop.world.reconfigure("[source.app]", &ledger);
+    let mut story = String::new();
+    for command in [
+        "check",
+        "doctor",
+        "capture install",
+        "migrate",
+        "migrate",
+        "run --once",
+        "status",
+        "coverage",
+        "diff",
+        "pause cities",
+        "history -p cities",
+        "resume cities",
+        "doctor",
+    ] {
+        shop.tell(&mut story, command);
+    }
+    let version = "UPDATE truekeep_ledger.ledger SET version = 99";
+    shop.sql(version);
+    for command in ["status", "run --once", "migrate", "doctor"] {
+        shop.tell(&mut story, command);
+    }
+    insta::assert_snapshot!(story);
+}

@@ -49,7 +49,7 @@ impl Said {
 pub struct World {
     folder: TempDir,
     /// What else differs from run to run, with what stands for it.
-    replaced: Vec<(String, &'static str)>,
+    pub replaced: Vec<(String, &'static str)>,
 }
 
 impl World {

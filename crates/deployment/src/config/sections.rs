@@ -91,30 +91,41 @@ fn named<T>(
     tables.map(|(name, reader)| (name.value.clone(), (name, read(&reader)))).collect()
 }
 
-fn ledger(file: &Reader<'_>) -> Option<Found<LedgerConfig>> {
+fn ledger(root: &Reader<'_>) -> Option<Found<LedgerConfig>> {
     let beside = || {
-        let path = file.gather.folder.join(LEDGER_FILE);
+        let path = root.gather.folder.join(LEDGER_FILE);
         LedgerConfig::Sqlite(Location::new(format!("sqlite:{LEDGER_FILE}"), path))
     };
-    if file.value("ledger").is_none() {
+    if root.value("ledger").is_none() {
         return Some(Found { value: beside(), span: 0..0 });
     }
-    let table = file.table("ledger", schema::LEDGER)?;
+    let table = root.table("ledger", schema::LEDGER)?;
     let Some(url) = table.value("url") else {
         return Some(Found { value: beside(), span: table.span.clone() });
     };
     if url.get_ref().as_str() == Some("memory:") {
         return Some(Found { value: LedgerConfig::Memory, span: url.span() });
     }
-    let location = location(&table, "url")?;
+    let (url, written) = url_of(&table)?;
+    if is_server(&url.value) {
+        let address = Address::new(written, url.value);
+        return Some(Found { value: LedgerConfig::Postgres(address), span: url.span });
+    }
+    let known = "sqlite, postgres (as in `postgres://user@host/name`), memory";
+    let location = file(&table, url, written, known)?;
     Some(Found { value: LedgerConfig::Sqlite(location.value), span: location.span })
 }
 
-fn source(table: &Reader<'_>) -> Option<SourceConfig> {
+/// Where something is, and how that was written.
+fn url_of(table: &Reader<'_>) -> Option<(Found<String>, String)> {
     let written = table.value("url").and_then(|value| value.get_ref().as_str()).map(str::to_owned);
-    let url = table.required("url", URL_REMEDY)?;
+    Some((table.required("url", URL_REMEDY)?, written.unwrap_or_default()))
+}
+
+fn source(table: &Reader<'_>) -> Option<SourceConfig> {
+    let (url, written) = url_of(table)?;
     if is_server(&url.value) {
-        return Some(SourceConfig::Postgres(Address::new(written.unwrap_or_default(), url.value)));
+        return Some(SourceConfig::Postgres(Address::new(written, url.value)));
     }
     let known = "sqlite, postgres (as in `postgres://user@host/name`)";
     Some(SourceConfig::Sqlite(file(table, url, written, known)?.value))
@@ -295,9 +306,8 @@ pub(super) fn filled(table: &Reader<'_>, key: &str, found: Found<String>) -> Opt
 }
 
 /// A `sqlite:` address, with a path from the configuration's folder.
-pub(super) fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Location>> {
-    let written = table.value(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned);
-    let url = table.required(key, URL_REMEDY)?;
+pub(super) fn location(table: &Reader<'_>) -> Option<Found<Location>> {
+    let (url, written) = url_of(table)?;
     file(table, url, written, "sqlite")
 }
 
@@ -305,7 +315,7 @@ pub(super) fn location(table: &Reader<'_>, key: &'static str) -> Option<Found<Lo
 fn file(
     table: &Reader<'_>,
     url: Found<String>,
-    written: Option<String>,
+    written: String,
     known: &str,
 ) -> Option<Found<Location>> {
     let problem = |message: String, remedy: &str| {
@@ -329,6 +339,6 @@ fn file(
         return problem(message, "write the path of a file, without parameters");
     }
     let path = table.gather.folder.join(path);
-    let location = Location::new(written.unwrap_or_default(), path);
+    let location = Location::new(written, path);
     Some(Found { value: location, span: url.span })
 }

@@ -179,7 +179,7 @@ const KINDS: &[&str] = &[
 ];
 
 fn mirror(table: &Reader<'_>) -> Option<MirrorConfig> {
-    let location = location(table, "url");
+    let location = location(table);
     let name = table.required("table", "name the table that is written");
     let layout = layout(table);
     Some(MirrorConfig {

@@ -1,17 +1,41 @@
-//! Sources and mirrors on a Postgres server.
+//! Ledgers, sources and mirrors on a Postgres server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use truekeep_adapter_postgres::{PostgresSource, introspect};
+use truekeep_adapter_postgres::{MigrationReport, PostgresLedger, PostgresSource, introspect};
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Feed, Records};
 use truekeep_sink_postgres::{ColumnType, Layout, MirrorColumn, MirrorSpec, PostgresSink};
 
 use super::source::spec;
-use super::{BUSY_MAX, FoundTable, SourcePorts};
+use super::{BUSY_MAX, FoundTable, Purpose, SourcePorts};
 use crate::config::{Address, Config, LayoutConfig, PipelineConfig, SourceConfig, TableConfig};
 use crate::rules::Rules;
+use crate::status::LedgerPorts;
+
+/// Opens a ledger; none if it is not there and nothing is to be made.
+///
+/// # Errors
+/// The ledger's.
+pub(super) async fn ledger(
+    address: &Address,
+    purpose: Purpose,
+) -> Result<Option<LedgerPorts>, PortError> {
+    let found = match purpose {
+        Purpose::Work => Some(PostgresLedger::open(address.url(), BUSY_MAX).await?),
+        Purpose::Read => PostgresLedger::find(address.url(), BUSY_MAX).await?,
+    };
+    Ok(found.map(LedgerPorts::of))
+}
+
+/// Brings a ledger's schema up to this program's.
+///
+/// # Errors
+/// The ledger's.
+pub(super) async fn migrate(address: &Address) -> Result<MigrationReport, PortError> {
+    PostgresLedger::migrate(address.url(), BUSY_MAX).await
+}
 
 /// Opens a table.
 ///

@@ -6,10 +6,6 @@ use std::sync::Arc;
 use truekeep_adapter_sqlite::{
     Cause, Projection, RelationSpec, SqliteSource, Unindexed, Watch, introspect,
 };
-#[cfg(not(feature = "postgres"))]
-use truekeep_core::code::Code;
-#[cfg(not(feature = "postgres"))]
-use truekeep_core::failure::FailureClass;
 use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Capture, Feed, Records};
 
@@ -59,8 +55,7 @@ pub async fn open_source(
         }
         #[cfg(not(feature = "postgres"))]
         SourceConfig::Postgres(address) => {
-            let error = PortError::new("open a source", FailureClass::Halted, Code::CONFIG_INVALID);
-            return Err(error.detail(format!("{address}: this program was built without Postgres")));
+            return Err(super::without_postgres("open a source", address));
         }
     };
     let source = SqliteSource::open(location.path(), spec(pipeline), BUSY_MAX).await?;
