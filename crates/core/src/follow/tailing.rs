@@ -133,7 +133,14 @@ impl Tailing {
             let probe = self.tail.probe.take();
             self.tail.probe = probe.and_then(|probe| probe.after_progress(terms.page_rows));
         }
-        self.claim(&page.view.capture, page.moment, writes)
+        // A source's moments may go on without a change of the table, by our own commits where the ledger
+        // is on its server: to claim each of them would never end. What was claimed of all that was
+        // delivered holds.
+        let claims = match &self.tail.claimed {
+            Some(Claim::UpTo(held)) => !held.includes(&self.tail.cursor.passed),
+            Some(Claim::Begun | Claim::Broken(_)) | None => true,
+        };
+        self.claim(&page.view.capture, page.moment.filter(|_| claims), writes)
     }
 
     pub(super) fn redelivered(

@@ -23,7 +23,15 @@ fn an_idle_page_writes_nothing_and_leaves_the_phase() {
     let step = seen(tailing(tail()), page());
     assert_eq!(claims(&step), [&Claim::UpTo(moment(60))]);
     let again = seen(step.next.clone(), page());
-    assert_eq!((again.next, again.writes), (step.next, Vec::new()));
+    assert_eq!((&again.next, again.writes), (&step.next, Vec::new()));
+    // Nor where the source's moments go on by themselves, as by a commit of ours.
+    let later = PageSeen { moment: Some(moment(70)), ..page() };
+    let again = seen(again.next, later.clone());
+    assert_eq!((&again.next, again.writes), (&step.next, Vec::new()));
+    // What came without a moment is claimed with the next one.
+    let more = seen(again.next, PageSeen { next: place(65), moment: None, ..page() });
+    let claimed = seen(more.next, PageSeen { next: place(65), ..later });
+    assert_eq!(claims(&claimed), [&Claim::UpTo(moment(70))]);
 }
 
 /// X7: while capture does not record everything, changes are delivered and no moment is claimed.
