@@ -153,12 +153,12 @@ codes! {
         "Restore the ledger from a backup, or move it away and start anew.";
     LEDGER_LOCKED:
         "The ledger stayed locked by another process.",
-        "A program holds a write transaction open on the ledger file.",
+        "A program holds a write transaction open on the ledger.",
         "End that program; nothing else than truekeep should write the ledger.";
     LEDGER_UNAVAILABLE:
         "The ledger cannot be opened or written.",
-        "The path does not exist, is a folder, or may not be written; the disk is full; or another file was put in its place.",
-        "Mend the path or its rights, or make room; the message names it. Where the file was replaced, start the workers anew.";
+        "The path does not exist, is a folder, or may not be written; the disk is full; or another file was put in its place. On a server: it is down, is a standby, or does not let this role in.",
+        "Mend the path, the server or the rights, or make room; the message names it. Where the file was replaced, start the workers anew.";
     LEDGER_VERSION:
         "The ledger has a schema that this program does not know.",
         "A newer truekeep has migrated it, or an older one has not been migrated.",

@@ -9,11 +9,13 @@
 #![expect(clippy::print_stderr, reason = "a test that is left out says so aloud")]
 
 mod database;
+mod line;
 mod pooler;
 mod programs;
 mod server;
 
 pub use database::TestDatabase;
+pub use line::{Cut, Line};
 pub use pooler::Pooler;
 pub use server::Server;
 

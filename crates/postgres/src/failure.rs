@@ -85,6 +85,14 @@ impl Role {
         }
     }
 
+    /// Nothing is wrong with what was asked, and it was not done.
+    fn hindered(self) -> Code {
+        match self {
+            Self::Ledger => Code::LEDGER_UNAVAILABLE,
+            Self::Source | Self::Sink => self.failed(),
+        }
+    }
+
     fn failed(self) -> Code {
         match self {
             Self::Ledger => Code::UNEXPECTED,
@@ -149,7 +157,7 @@ fn by_state(role: Role, state: &str, gone: FailureClass) -> (FailureClass, Code)
         // The server itself does not know whether the transaction was committed.
         (_, "40003" | "08007") => (Unknown, role.unavailable()),
         // The statement took longer than it may, or an operator stopped it.
-        (_, "57014") => (Retry, role.failed()),
+        (_, "57014") => (Retry, role.hindered()),
         // The server goes down, comes up, or ended an idle connection.
         ("57", "57P01" | "57P02" | "57P03" | "57P05") => (gone, role.unavailable()),
         // Our transaction stood idle for longer than it may.
@@ -167,7 +175,7 @@ fn by_state(role: Role, state: &str, gone: FailureClass) -> (FailureClass, Code)
         // Who we are, and which database there is, is an operator's.
         ("28", _) | (_, "3D000") => (Halted, role.unavailable()),
         // A right was taken away; a policy would hide rows (row_security is off, so it is told).
-        (_, "42501") => (Halted, role.failed()),
+        (_, "42501") => (Halted, role.hindered()),
         // The same statement can never succeed: data, constraints, syntax, what is not there.
         ("0A" | "21" | "22" | "23" | "2F" | "34" | "38" | "39" | "3F" | "42" | "44" | "P0", _) => {
             (Terminal, role.failed())

@@ -70,7 +70,7 @@ fn settings(role: Role, access: Access<'_>, durability: Durability) -> Vec<(&'st
     };
     let ms = |ms: u128| format!("{ms}ms");
     let idle_max = if role == Role::Ledger { LEDGER_IDLE_MS_MAX } else { IDLE_MS_MAX };
-    vec![
+    let mut settings = vec![
         // A policy that would hide rows is an error then.
         ("row_security", "off".into()),
         ("lock_timeout", ms(durability.lock_ms.unsigned_abs().into())),
@@ -86,7 +86,13 @@ fn settings(role: Role, access: Access<'_>, durability: Durability) -> Vec<(&'st
         ("extra_float_digits", "1".into()),
         // Compiling a plan costs more than any of our statements gains by it.
         ("jit", "off".into()),
-    ]
+    ];
+    if role == Role::Ledger {
+        // Nothing of a user's is run there, and no function or operator of somebody else's may stand
+        // in front of the server's.
+        settings.push(("search_path", "pg_catalog".into()));
+    }
+    settings
 }
 
 fn opening(access: Access<'_>, settings: &[(&str, String)]) -> String {

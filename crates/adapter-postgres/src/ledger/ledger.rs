@@ -36,7 +36,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<Announced, PortError> {
-        let hold = Hold::Name(&announcement.pipeline);
+        let hold = Hold::Pipeline(&announcement.pipeline);
         let (mut transaction, now) = self.writing("announce rules", hold).await?;
         let done = announce(&mut transaction, announcement, now).await;
         transaction.end(done).await

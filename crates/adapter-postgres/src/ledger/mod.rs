@@ -3,8 +3,8 @@
 //! Every write is one transaction at READ COMMITTED. Its first statements hold the pipeline's row, and
 //! then the leases that it judges by; the clock is read after that, and what follows sees what was
 //! committed before. So whoever writes anything of a pipeline takes turns with all who do, and items
-//! need no locks of their own. Rows are always held in this order: the ledger's (only to give a name
-//! its first row), the pipeline's, leases by scope. A renewal holds leases and nothing else.
+//! need no locks of their own. Rows are always held in this order: the ledger's (only where a name has no
+//! row yet), the pipeline's, leases by scope. A renewal holds leases and nothing else.
 //! Invariants: L1, L2, L3, G1, C2, C3, C4.
 
 mod archive;
@@ -79,8 +79,6 @@ enum Hold<'a> {
     Schema,
     /// What a holder's tokens are of.
     Tokens(&'a HolderId, &'a [LeaseToken]),
-    /// A pipeline's, which may have none yet.
-    Name(&'a PipelineName),
     /// A pipeline's, and its leases.
     Pipeline(&'a PipelineName),
     /// A pipeline's, and the lease of one of its scopes.
@@ -89,7 +87,7 @@ enum Hold<'a> {
 
 impl Hold<'_> {
     async fn take(self, transaction: &mut Transaction) -> Result<(), Failure> {
-        let (pipeline, leases) = match self {
+        let (pipeline, scope) = match self {
             Self::Schema => {
                 rows::execute(transaction, Transaction::query(sql::SCHEMA_HOLD)).await?;
                 return Ok(());
@@ -101,20 +99,17 @@ impl Hold<'_> {
                 rows::execute(transaction, query).await?;
                 return Ok(());
             }
-            Self::Name(name) => {
-                rows::execute(transaction, Transaction::query(sql::LEDGER_HOLD)).await?;
-                (name, None)
-            }
-            Self::Pipeline(name) => (name, Some(None)),
-            Self::Scope(scope) => (scope.pipeline(), Some(Some(scope.to_string()))),
+            Self::Pipeline(name) => (name, None),
+            Self::Scope(scope) => (scope.pipeline(), Some(scope.to_string())),
         };
-        let name = pipeline.as_str().to_owned();
-        let query = Transaction::query(sql::PIPELINE_HOLD).bind(name.clone());
-        rows::execute(transaction, query).await?;
-        if let Some(scope) = leases {
-            let query = Transaction::query(sql::LEASE_HOLD).bind(name).bind(scope);
-            rows::execute(transaction, query).await?;
+        let held = || ledger::about(sql::PIPELINE_HOLD, pipeline);
+        if rows::execute(transaction, held()).await? == 0 {
+            // A name without a row: nobody else gives it one meanwhile, or it has one by now.
+            rows::execute(transaction, Transaction::query(sql::LEDGER_HOLD)).await?;
+            rows::execute(transaction, held()).await?;
         }
+        let query = ledger::about(sql::LEASE_HOLD, pipeline).bind(scope);
+        rows::execute(transaction, query).await?;
         Ok(())
     }
 }
@@ -197,10 +192,10 @@ fn holding<'a>(
         loop {
             let mut transaction = database.begin(operation, WRITE).await?;
             let Err(failure) = hold.take(&mut transaction).await else { return Ok(transaction) };
-            let Err(error) = transaction.end::<()>(Err(failure)).await else { continue };
             tries += 1;
-            if error.code != Code::LEDGER_LOCKED || tries == TRIES_MAX {
-                return Err(error);
+            match transaction.end(Err(failure)).await {
+                Err(error) if error.code == Code::LEDGER_LOCKED && tries < TRIES_MAX => {}
+                ended => return ended,
             }
         }
     })

@@ -27,12 +27,15 @@ struct Subject {
 impl Subject {
     /// None without a server.
     async fn new() -> Option<Self> {
-        let test = truekeep_postgres_server::database().await?;
+        Some(Self::of(truekeep_postgres_server::database().await?).await)
+    }
+
+    async fn of(test: TestDatabase) -> Self {
         let clock = Arc::new(AtomicI64::new(1_000_000));
         let manual = Clock::Manual(Arc::clone(&clock));
         let database = connect(&test.address, PATIENCE).await.expect("connected");
         let ledger = PostgresLedger::open_with(database, POSTGRES, manual).await.expect("opened");
-        Some(Self { ledger, clock, test })
+        Self { ledger, clock, test }
     }
 }
 

@@ -255,3 +255,18 @@ async fn a_lease_whose_renewal_is_under_way_is_not_taken() {
     let answer = taker.await.expect("no panic").expect("an answer");
     assert!(matches!(answer, Acquired::Held { .. }), "{answer:?}");
 }
+
+/// What is not known stays so until the answer was given: a name gets its first row before or after.
+#[tokio::test]
+async fn nobody_names_a_pipeline_while_it_is_found_missing() {
+    let Some(test) = truekeep_postgres_server::database().await else { return };
+    let ledger = process(&test).await;
+    let mut rival = test.connect().await;
+    let free = "SELECT FROM truekeep_ledger.ledger FOR NO KEY UPDATE NOWAIT";
+    for hold in [Hold::Scope(&scope()), Hold::Pipeline(scope().pipeline())] {
+        let (transaction, _) = ledger.writing("test", hold).await.expect("begun");
+        assert!(sqlx::raw_sql(free).execute(&mut rival).await.is_err());
+        transaction.end(Ok(())).await.expect("ended");
+        sqlx::raw_sql(free).execute(&mut rival).await.expect("free");
+    }
+}
