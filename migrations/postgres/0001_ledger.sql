@@ -3,8 +3,8 @@
 -- Times are milliseconds since 1970-01-01 UTC by this server's clock. Names and tokens are compared
 -- by bytes. A scope is named as it is printed. Whoever writes holds the row of the pipeline.
 
--- Which ledger this is, drawn once, and the last step that was taken. Whoever gives a name its first
--- row holds this one.
+-- Which ledger this is, drawn once, and the last step that was taken. Whoever writes of a name that
+-- has no row holds this one.
 CREATE TABLE truekeep_ledger.ledger (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     id text COLLATE "C" NOT NULL,
@@ -99,6 +99,8 @@ CREATE TABLE truekeep_ledger.run (
 -- One open run per scope and procedure.
 CREATE UNIQUE INDEX run_open ON truekeep_ledger.run (scope, procedure)
     WHERE state IN ('active', 'failed');
+-- The newest run: there is one for each reconcile that ever was.
+CREATE INDEX run_epoch ON truekeep_ledger.run (scope, procedure, epoch);
 CREATE INDEX run_pipeline ON truekeep_ledger.run (pipeline);
 
 -- Deliveries that did not go straight through: at most one per key. A key is any text, and text here
@@ -177,3 +179,122 @@ CREATE TABLE truekeep_ledger.event (
 );
 -- The newest first for readers, the oldest first for pruning.
 CREATE INDEX event_at ON truekeep_ledger.event (scope, at, id);
+
+-- For readers in this database: as the ledger's owner, so that they need no right but that on the
+-- schema. Each is one statement's snapshot.
+
+-- A moment as a snapshot. One of a source with one writer at a time, or in which nothing was running,
+-- is the newest number that it includes.
+CREATE FUNCTION truekeep_ledger.snapshot(moment text) RETURNS pg_snapshot
+LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN strpos(moment, ':') > 0 THEN moment
+        ELSE concat(greatest(moment::int8 + 1, 3), ':', greatest(moment::int8 + 1, 3), ':')
+    END::pg_snapshot
+$$;
+
+-- Whether one includes all that the other does.
+CREATE FUNCTION truekeep_ledger.includes(one pg_snapshot, other pg_snapshot) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_snapshot_xmax(other) <= pg_snapshot_xmax(one)
+        AND NOT EXISTS (
+            SELECT FROM pg_snapshot_xip(one) AS running
+            WHERE pg_visible_in_snapshot(running, other)
+        )
+$$;
+
+-- The snapshot of now, if the feed of a pipeline is in this database, is the one that its run knows,
+-- records every change, and has nothing that the certificate's moment does not include. An idle run
+-- writes nothing, so a certificate gets no younger by itself. Who follows a server that may be behind
+-- is told nothing of now.
+CREATE FUNCTION truekeep_ledger.current(life text, moment text, tail jsonb) RETURNS pg_snapshot
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    feed text;
+    acknowledged int8;
+    seen record;
+BEGIN
+    IF pg_is_in_recovery() OR moment IS NULL OR tail IS NULL
+        OR to_regclass('truekeep.consumer') IS NULL
+    THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE 'SELECT c.feed, c.counter FROM truekeep.consumer AS c
+        JOIN truekeep_ledger.ledger AS l ON l.id = c.ledger WHERE c.pipeline = $1'
+        INTO feed, acknowledged USING life;
+    IF feed IS NULL
+        OR to_regprocedure(format('truekeep.%I(pg_snapshot)', 'look_' || feed)) IS NULL
+    THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT * FROM truekeep.%I($1)', 'look_' || feed)
+        INTO seen USING truekeep_ledger.snapshot(moment);
+    IF seen.trusted AND NOT seen.stirs AND seen.incarnation = tail ->> 'feed'
+        AND acknowledged - (tail #>> '{registered,counter}')::int8 IN (0, 1)
+        AND truekeep_ledger.includes(seen.now, truekeep_ledger.snapshot(moment))
+    THEN
+        RETURN seen.now;
+    END IF;
+    RETURN NULL;
+EXCEPTION
+    WHEN insufficient_privilege THEN
+        -- Somebody else's feed.
+        RETURN NULL;
+END
+$$;
+
+-- What readers may rely on: one row, whatever the name. What is not known is not complete.
+CREATE FUNCTION truekeep_ledger.coverage(pipeline text, token text DEFAULT NULL)
+RETURNS TABLE (
+    complete boolean, state text, paused boolean, code text, moment text, rules int8, parked int8,
+    age interval
+)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH known AS MATERIALIZED (
+        SELECT
+            CASE
+                WHEN c.state IN ('complete', 'partial') AND c.rules <> p.rules THEN 'stale'
+                WHEN c.state = 'running' AND r.phase ->> 'phase' = 'halted' THEN 'failed'
+                ELSE c.state
+            END AS state,
+            p.state = 'paused' AS paused,
+            c.code, c.moment, c.rules, c.parked, c.changed_at,
+            CASE WHEN c.state = 'complete' AND c.unsettled = 0 THEN
+                truekeep_ledger.current(p.incarnation, c.moment, r.phase -> 'tail')
+            END AS now
+        FROM truekeep_ledger.pipeline AS p
+        JOIN truekeep_ledger.certificate AS c ON c.scope = p.name
+        LEFT JOIN LATERAL (
+            SELECT f.phase::jsonb AS phase FROM truekeep_ledger.run AS f
+            WHERE f.scope = c.scope AND f.procedure = 'follow'
+            ORDER BY f.epoch DESC
+            LIMIT 1
+        ) AS r ON true
+        WHERE p.name = $1 AND p.state <> 'removed'
+    )
+    SELECT
+        coalesce(
+            k.state = 'complete' AND ($2 IS NULL OR truekeep_ledger.includes(
+                coalesce(k.now, truekeep_ledger.snapshot(k.moment)), truekeep_ledger.snapshot($2)
+            )),
+            false
+        ),
+        coalesce(k.state, 'unknown'),
+        coalesce(k.paused, false),
+        k.code,
+        coalesce(k.now::text, k.moment),
+        k.rules,
+        coalesce(k.parked, 0),
+        CASE WHEN k.now IS NOT NULL THEN interval '0' ELSE
+            greatest(clock_timestamp() - to_timestamp(k.changed_at / 1000.0), interval '0')
+        END
+    FROM (SELECT) AS one
+    LEFT JOIN known AS k ON true
+$$;
+
+-- Whether it is complete, and that was known not longer ago.
+CREATE FUNCTION truekeep_ledger.ready(pipeline text, age_max interval DEFAULT NULL) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.complete AND coalesce($2 IS NULL OR c.age <= $2, false)
+    FROM truekeep_ledger.coverage($1) AS c
+$$;

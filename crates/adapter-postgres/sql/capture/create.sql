@@ -44,3 +44,11 @@ CREATE OR REPLACE FUNCTION truekeep.token() RETURNS text LANGUAGE sql AS $$
   ) AS x ON x.id <> top.me
   GROUP BY top.id
 $$;
+-- Whether a sink is complete, by the ledger in this database; an error if it is elsewhere.
+CREATE OR REPLACE FUNCTION truekeep.ready(pipeline text, age_max interval DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN truekeep_ledger.ready($1, $2); END $$;
+CREATE OR REPLACE FUNCTION truekeep.coverage(pipeline text, token text DEFAULT NULL)
+RETURNS TABLE (
+  complete boolean, state text, paused boolean, code text, moment text, rules int8, parked int8, age interval
+)
+LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN QUERY SELECT * FROM truekeep_ledger.coverage($1, $2); END $$;

@@ -2,6 +2,8 @@
 DROP TABLE IF EXISTS truekeep.capture;
 DROP TABLE IF EXISTS truekeep.consumer;
 DROP FUNCTION IF EXISTS truekeep.token();
+DROP FUNCTION IF EXISTS truekeep.ready(text, interval);
+DROP FUNCTION IF EXISTS truekeep.coverage(text, text);
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_depend WHERE refclassid = 'pg_catalog.pg_namespace'::regclass

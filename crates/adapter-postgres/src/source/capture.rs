@@ -15,7 +15,7 @@ use truekeep_postgres::Transaction;
 use truekeep_postgres::sqlx::Row;
 
 use super::meta::{Seen, missing, unless_missing};
-use super::names::quote;
+use super::names::{literal, quote};
 use super::records::existing;
 use super::resolve::Resolved;
 use super::signature::Differences;
@@ -62,7 +62,26 @@ async fn tables(writing: &mut Transaction, relation: &Resolved) -> Worked<()> {
         .bind(relation.table.name.quoted())
         .bind(key_form);
     writing.rows(query).await?;
+    writing.run(reader(relation)).await?;
     Ok(())
+}
+
+/// What tells readers of the feed. It goes with the rules, so it is made anew each time.
+fn reader(relation: &Resolved) -> String {
+    let names = &relation.names;
+    let look = template(
+        include_str!("../../sql/feed/look.sql"),
+        &[
+            ("feed", &names.feed()),
+            ("mark", &names.mark()),
+            ("stem", &literal(names.stem())),
+            ("signature", &relation.statements.signature),
+        ],
+    );
+    template(
+        include_str!("../../sql/feed/reader.sql"),
+        &[("look", &names.look()), ("body", &literal(&look))],
+    )
 }
 
 fn of_feed(text: &str, relation: &Resolved) -> String {
@@ -73,6 +92,7 @@ fn of_feed(text: &str, relation: &Resolved) -> String {
             ("feed", &names.feed()),
             ("version", &names.version()),
             ("mark", &names.mark()),
+            ("look", &names.look()),
             ("order", &names.index("order")),
             ("waste", &names.index("waste")),
         ],

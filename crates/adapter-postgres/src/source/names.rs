@@ -87,6 +87,11 @@ impl FeedNames {
         self.ours("version")
     }
 
+    /// The function that tells readers of it, as SQL text.
+    pub fn look(&self) -> String {
+        self.ours("look")
+    }
+
     /// The marks of related tables, as SQL text.
     pub fn mark(&self) -> String {
         self.ours("mark")

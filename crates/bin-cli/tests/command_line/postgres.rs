@@ -153,3 +153,59 @@ fn a_ledger_on_a_server_is_made_used_and_told() {
     }
     insta::assert_snapshot!(story);
 }
+
+/// What a reader is granted; what is documented is what is tested.
+const READER: &str =
+    "CREATE ROLE reader; GRANT USAGE ON SCHEMA truekeep, truekeep_ledger TO reader";
+
+/// Where ledger and data live together, readers ask in SQL, and are told no more than the ledger knows
+/// and the feed shows.
+#[test]
+fn readers_ask_in_sql_where_the_ledger_is_beside_the_data() {
+    let Some(shop) = Shop::new() else { return };
+    shop.tell(&mut String::new(), "init [ADDRESS]");
+    shop.sql(&format!(
+        "CREATE ROLE worker LOGIN; GRANT CREATE ON DATABASE {} TO worker",
+        shop.database.name
+    ));
+    let ledger = format!("[ledger]\nurl = \"{}\"\n\n[source.", shop.database.address_of("worker"));
+    shop.world.reconfigure("[source.", &ledger);
+    shop.tell(&mut String::new(), "capture install");
+    shop.sql(
+        "GRANT USAGE ON SCHEMA truekeep TO worker;
+         GRANT SELECT ON ALL TABLES IN SCHEMA truekeep TO worker",
+    );
+    let run = || shop.tell(&mut String::new(), "run --once");
+    let holds = |what: &str| {
+        shop.sql(&format!("SET ROLE reader; DO $$ BEGIN ASSERT ({what}); END $$"));
+    };
+    run();
+    shop.sql(READER);
+    let fresh = "truekeep.ready('cities', '0 s')";
+    holds(fresh);
+    holds("(SELECT complete AND state = 'complete' AND NOT paused AND code IS NULL AND rules = 1 AND parked = 0
+                AND age = '0 s' FROM truekeep.coverage('cities'))");
+    holds("(SELECT count(*) = 1 AND NOT bool_or(complete) AND min(state) = 'unknown' FROM truekeep.coverage('none'))
+           AND NOT truekeep.ready('none')");
+    shop.sql("BEGIN; UPDATE cities SET people = 1 WHERE id = 1; CREATE TABLE written AS SELECT truekeep.token() AS token; COMMIT;
+              GRANT SELECT ON written TO reader");
+    let included = "(SELECT complete FROM written, truekeep.coverage('cities', token))";
+    holds(&format!("truekeep.ready('cities') AND NOT {fresh} AND NOT {included}"));
+    run();
+    holds(&format!("{fresh} AND {included}"));
+    // Nobody would say what changes now.
+    shop.sql("ALTER TABLE cities DISABLE TRIGGER ALL; UPDATE cities SET people = 2 WHERE id = 1");
+    holds(&format!("NOT {fresh}"));
+    shop.sql("ALTER TABLE cities ENABLE TRIGGER ALL");
+    holds(&format!("NOT {fresh}"));
+    shop.tell(&mut String::new(), "capture install");
+    run();
+    holds(fresh);
+    shop.tell(&mut String::new(), "pause cities");
+    holds(&format!("{fresh} AND (SELECT paused FROM truekeep.coverage('cities'))"));
+    holds("(SELECT bool_and(NOT has_table_privilege(oid, 'SELECT')) FROM pg_class
+            WHERE relkind = 'r' AND relnamespace IN ('truekeep'::regnamespace, 'truekeep_ledger'::regnamespace))");
+    // Without a feed the certificate is as old as it is.
+    shop.tell(&mut String::new(), "capture remove -p cities");
+    holds("truekeep_ledger.ready('cities') AND NOT truekeep_ledger.ready('cities', '0 s')");
+}

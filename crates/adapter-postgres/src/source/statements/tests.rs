@@ -32,11 +32,12 @@ const PARTS: [&str; 8] = [
 ];
 
 /// What installing capture runs, and removing it.
-const RUN: [&str; 8] = [
+const RUN: [&str; 9] = [
     "capture/create",
     "capture/drop",
     "feed/create",
     "feed/drop",
+    "feed/reader",
     "trigger/body",
     "trigger/emptied",
     "trigger/mark",
@@ -134,6 +135,8 @@ async fn every_statement_prepares() {
         ("beyond", &beyond),
         ("same", &same),
         ("named", &named),
+        ("signature", &relation.statements.signature),
+        ("stem", &literal(relation.names.stem())),
         ("conflict", "NOTHING"),
     ];
     let mut left = BTreeSet::new();
