@@ -8,6 +8,7 @@ mod capture;
 mod compare;
 mod database;
 mod idle;
+mod items;
 mod load;
 mod measure;
 mod memory;
@@ -19,7 +20,8 @@ use std::error::Error;
 use measure::Figure;
 
 /// Everything that can be measured, by name.
-const NAMES: &[&str] = &["load", "capture", "compare", "memory", "idle", "search", "mirror"];
+const NAMES: &[&str] =
+    &["load", "capture", "compare", "memory", "idle", "items", "search", "mirror"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = 1_000_000;
@@ -42,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "load" => load::run(rows)?,
             "capture" => capture::run(rows)?,
             "compare" => compare::run(rows)?,
+            "items" => items::run(rows)?,
             "memory" => memory::run(rows)?,
             "search" => search::run(rows)?,
             "mirror" => mirror::run(rows)?,
