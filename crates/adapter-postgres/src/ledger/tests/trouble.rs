@@ -179,9 +179,10 @@ async fn what_was_given_without_an_answer_is_given_again() {
     let fence = held.guard.fence.next();
     assert!(matches!(answer, Acquired::Ours { lease, .. } if lease.fence == fence));
     line.cut(Cut::AfterCommit);
-    let error = ledger.renew(&holder, &[token.clone()], TTL).await.expect_err("no answer");
+    let tokens = [token];
+    let error = ledger.renew(&holder, &tokens, TTL).await.expect_err("no answer");
     assert_eq!(error.class, FailureClass::Unknown);
-    assert!(ledger.renew(&holder, &[token], TTL).await.expect("an answer").is_empty());
+    assert!(ledger.renew(&holder, &tokens, TTL).await.expect("an answer").is_empty());
 }
 
 /// A server that is stopped, or crashes, while a worker is connected: each call fails with a class that

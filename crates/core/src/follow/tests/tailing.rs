@@ -25,11 +25,13 @@ fn an_idle_page_writes_nothing_and_leaves_the_phase() {
     let again = seen(step.next.clone(), page());
     assert_eq!((&again.next, again.writes), (&step.next, Vec::new()));
     // Nor where the source's moments go on by themselves, as by a commit of ours.
-    let later = PageSeen { moment: Some(moment(70)), ..page() };
+    let view = SourceView { newest: moment(70), ..view() };
+    let later = PageSeen { moment: Some(moment(70)), view, ..page() };
     let again = seen(again.next, later.clone());
     assert_eq!((&again.next, again.writes), (&step.next, Vec::new()));
     // What came without a moment is claimed with the next one.
-    let more = seen(again.next, PageSeen { next: place(65), moment: None, ..page() });
+    let more = PageSeen { next: place(65), moment: None, ..later.clone() };
+    let more = seen(again.next, more);
     let claimed = seen(more.next, PageSeen { next: place(65), ..later });
     assert_eq!(claims(&claimed), [&Claim::UpTo(moment(70))]);
 }
