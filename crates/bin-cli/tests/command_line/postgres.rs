@@ -1,5 +1,7 @@
 //! A table of a Postgres server into a mirror, command by command.
 
+mod restores;
+
 use truekeep_postgres_server::{Server, TestDatabase};
 
 use crate::world::World;
@@ -13,7 +15,7 @@ const TABLES: &str = "CREATE TABLE cities (id int PRIMARY KEY, name text NOT NUL
 /// A database with this in it, on a server whose transactions nobody else numbers, and a folder for
 /// what is made of it.
 struct Shop {
-    _server: Server,
+    server: Server,
     database: TestDatabase,
     world: World,
     runtime: tokio::runtime::Runtime,
@@ -28,7 +30,7 @@ impl Shop {
         world.replace(&database.address, "[ADDRESS]");
         world.replace(&database.name, "shop");
         world.replace(&server.folder().expect("it is private").display().to_string(), "[SERVER]");
-        let shop = Self { _server: server, database, world, runtime };
+        let shop = Self { server, database, world, runtime };
         shop.sql(TABLES);
         Some(shop)
     }
