@@ -158,7 +158,7 @@ const TAKEN_OUT: &[(Breaks, Budget, &str)] = &[
     (Breaks { moment_before_the_end: true, ..NONE }, budget(2, 0, 0, 0), "C1"),
     (Breaks { commit_before_apply: true, ..NONE }, budget(1, 0, 0, 0), "C1"),
     (Breaks { items_do_not_hold_the_moment: true, ..NONE }, budget(1, 1, 0, 0), "C1"),
-    (Breaks { prunes_too_early: true, ..NONE }, budget(2, 1, 0, 0), "C1"),
+    (Breaks { prunes_too_early: true, ..NONE }, budget(2, 1, 0, 0), "at rest"),
     (Breaks { read_ahead_outlives_an_acknowledgement: true, ..NONE }, budget(2, 0, 0, 0), "F2"),
     (Breaks { batches_name_no_batch_before: true, ..NONE }, restored(2, 0), "rule 124"),
     (Breaks { an_idle_page_asks_no_sink: true, ..NONE }, restored(1, 1), "rule 124"),
