@@ -56,6 +56,15 @@ pub const REPAIR_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 pub const HALTED_RECHECK: Duration = Duration::from_secs(30);
 /// How often an idle scope looks at the source's change counter.
 pub const POLL_EVERY: Duration = Duration::from_millis(50);
+/// How soon it looks again right after a change. It then waits no longer than the source has been
+/// still: of a busy source the wait for a look is no more than the pause between two changes, and an
+/// idle one is looked at five times more.
+pub const POLL_SOONEST: Duration = Duration::from_millis(5);
+/// Records that were delivered for each call that prunes: each outdates one number of the feed at
+/// most, and a call looks at ten times as many.
+pub const PRUNED_PER_CALL: u64 = 400;
+/// Calls that prune after one acknowledgement: no delivery waits long for what nobody needs.
+pub const PRUNE_CALLS_MAX: u64 = 20;
 /// How often an idle scope reads its ledger row and the feed whatever the counter says: a lost
 /// wake-up costs no more.
 pub const IDLE_EVERY: Duration = Duration::from_secs(1);

@@ -109,6 +109,7 @@ impl Runner {
             rows: self.settings.page_rows,
             items_checked: None,
             littered: true,
+            unpruned: 0,
             claimed: Vec::new(),
             beside: None,
             pass: None,

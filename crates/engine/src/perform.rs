@@ -101,24 +101,38 @@ impl Runner {
         })
     }
 
-    /// Removes what nobody needs from the feed, in a bounded number of short transactions. Trouble is
-    /// left for the next time: no delivery waits for it.
-    pub(crate) async fn prune(&self, held: &mut Held) {
-        const ROUNDS: u32 = 20;
+    /// Removes what nobody needs from the feed, in short transactions, the more the more was
+    /// delivered. Trouble is left for the next time.
+    async fn prune(&self, held: &mut Held) {
+        let calls = 1 + std::mem::take(&mut held.unpruned) / limits::PRUNED_PER_CALL;
         held.littered = true;
-        for _ in 0..ROUNDS {
-            match self.pipeline.feed.prune().await {
-                Ok(0) => {
+        for _ in 0..calls.min(limits::PRUNE_CALLS_MAX) {
+            match self.prune_once().await {
+                Some(true) => {}
+                Some(false) => {
                     held.littered = false;
                     break;
                 }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(code = %error.code, error = error.chain(), "prune");
-                    break;
-                }
+                None => break,
             }
         }
+    }
+
+    /// Whether something may be left; none if there was trouble.
+    pub(crate) async fn prune_once(&self) -> Option<bool> {
+        let pruned = self.pipeline.feed.prune().await;
+        pruned
+            .inspect_err(|error| {
+                let (code, text) = (&error.code, error.chain());
+                // Such as a source that has better things to do.
+                if error.class == FailureClass::Retry {
+                    tracing::debug!(%code, error = text, "prune");
+                } else {
+                    tracing::warn!(%code, error = text, "prune");
+                }
+            })
+            .ok()
+            .map(|pruned| pruned > 0)
     }
 
     async fn open(&self, held: &mut Held) -> Result<Performed, PortError> {

@@ -104,6 +104,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How long until the next look at the change counter of a source that has been still for so
+    /// long.
+    pub(crate) fn look_again_in(&self, still: Duration) -> Duration {
+        still.max(limits::POLL_SOONEST).min(self.poll_every)
+    }
+
     /// The terms of a run of follow under these settings.
     pub fn terms(
         &self,

@@ -49,6 +49,8 @@ pub(crate) struct Held {
     pub items_checked: Option<Option<Timestamp>>,
     /// Whether the feed may hold what nobody needs.
     pub littered: bool,
+    /// Records that were delivered since the feed was last pruned.
+    pub unpruned: u64,
     /// Items that were claimed and of which nothing is known yet. Whatever is committed next gives
     /// them back uncounted, unless it says what became of them.
     pub claimed: Vec<Item>,
@@ -141,6 +143,8 @@ pub(crate) struct Runner {
     pub opened: Option<String>,
     /// The source's change counter before the last turn.
     pub pulsed: Option<Pulsed>,
+    /// When that counter was last seen to have moved.
+    pub stirred: Duration,
 }
 
 /// When a runner ends by itself.
@@ -301,24 +305,47 @@ impl Runner {
 
     /// An idle scope looks at the source's change counter often, and at everything now and then.
     /// The counter is read before the turn that follows, so that what commits during the turn is
-    /// seen after it.
+    /// seen after it. What a burst left behind in the feed goes while nothing comes, a call at a time.
     async fn wait_for_change(&mut self, stop: &Stop) {
         let began = self.ports.clock.monotonic();
+        let mut tidies = true;
         loop {
             let pulsed = self.pipeline.feed.pulse().await.ok();
             let changed = pulsed != self.pulsed;
             self.pulsed = pulsed;
-            let idle = self.ports.clock.monotonic().saturating_sub(began);
-            if changed || idle >= self.settings.idle_every {
+            let now = self.ports.clock.monotonic();
+            if changed {
+                self.stirred = now;
+            }
+            if changed || now.saturating_sub(began) >= self.settings.idle_every {
                 return;
             }
-            tokio::select! {
-                biased;
-                () = stop.wait() => return,
-                () = self.lease_lost() => return,
-                () = self.ports.clock.sleep(self.settings.poll_every) => {}
+            let pause = self.settings.look_again_in(now.saturating_sub(self.stirred));
+            if tidies && pause == self.settings.poll_every {
+                tidies = self.tidy(stop).await;
+            }
+            if !self.wait_or_stop(pause, stop).await {
+                return;
             }
         }
+    }
+
+    /// Prunes a little, if there may be something; whether that went well.
+    async fn tidy(&mut self, stop: &Stop) -> bool {
+        let Some(held) = &self.held else { return false };
+        if !held.littered || !matches!(held.phase, Phase::Tailing(_)) {
+            return false;
+        }
+        let left = tokio::select! {
+            biased;
+            () = stop.wait() => return false,
+            () = self.lease_lost() => return false,
+            left = self.prune_once() => left,
+        };
+        if let (Some(held), Some(left)) = (&mut self.held, left) {
+            held.littered = left;
+        }
+        left.is_some()
     }
 }
 

@@ -133,10 +133,6 @@ impl Runner {
         if pulse.run_version != held.version {
             return self.reload(held, Lost::RunVersion).await.map(Some);
         }
-        if held.littered && matches!(held.phase, Phase::Tailing(_)) {
-            // What a burst left behind goes though nothing comes any more.
-            self.prune(held).await;
-        }
         self.find_beside(held).await
     }
 
@@ -176,6 +172,7 @@ impl Runner {
             Some(Committed::Lost(lost)) => return self.reload(held, lost).await,
         };
         held.took_over = None;
+        held.unpruned = held.unpruned.saturating_add(records);
         if records + failed > 0 {
             let cursor = held.cursor().cloned().unwrap_or_default();
             let newest = newest.unwrap_or_else(|| cursor.passed.clone());
@@ -213,9 +210,11 @@ impl Runner {
         Ok(Turn::Advanced)
     }
 
-    /// Pages grow while they are quick and full, and shrink when they are slow.
+    /// Pages grow while they are not the last and one of twice the size is not slow either, and
+    /// shrink when they are slow. A wait for a lock or a disk costs a small page as much as a large
+    /// one, and a page that passed many outdated numbers has few records: whoever is behind does not
+    /// stay with small ones because of either.
     fn adapt(&self, held: &mut Held, done: &Performed, took: Duration) {
-        const QUICK: Duration = Duration::from_millis(100);
         const SLOW: Duration = Duration::from_millis(1_000);
         let probing = held.phase.tail().is_some_and(|tail| tail.probe.is_some());
         if probing || !matches!(done.seen, Observation::Page(_)) {
@@ -223,7 +222,7 @@ impl Runner {
         }
         if took > SLOW {
             held.rows = (held.rows / 2).max(1);
-        } else if took < QUICK && done.records >= u64::from(held.rows) {
+        } else if took < SLOW / 2 && held.reader.is_some() {
             held.rows = held.rows.saturating_mul(2).min(limits::PAGE_ROWS_MAX);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -75,6 +76,7 @@ impl Worker {
                 asked: None,
                 failures: 0,
                 pulsed: None,
+                stirred: Duration::ZERO,
             };
             let task = scopes.spawn(runner.run(until, stop.clone()));
             tasks.insert(task.id(), scope);

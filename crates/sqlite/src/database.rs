@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use truekeep_core::failure::{FailureClass, PortError};
 
 use crate::failure::{Failure, Role, classify};
+use crate::patience;
 
 /// Whether the file may be made or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,7 @@ fn connect(path: &Path, options: Options) -> Result<Connection, PortError> {
             Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-    connection.busy_timeout(options.busy).map_err(fail)?;
+    patience::give(&connection, options.busy).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(128);
     if options.access == Access::Own {
         let mode = to_wal(&connection, options.busy).map_err(fail)?;

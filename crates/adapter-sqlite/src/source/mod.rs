@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Mutex;
 use truekeep_core::failure::PortError;
-use truekeep_sqlite::{Access, Database, Failure, Options, Role};
+use truekeep_sqlite::{Access, Database, Failure, Options, Role, impatient};
 
 mod audit;
 mod capture;
@@ -248,10 +248,24 @@ impl SqliteSource {
         T: Send + 'static,
         F: FnOnce(&Connection, &Resolved) -> Result<T, Failure> + Send + 'static,
     {
+        self.write_within(operation, self.shared.busy, work).await
+    }
+
+    /// The same; `SOURCE_LOCKED` if others keep the lock for longer than this.
+    async fn write_within<T, F>(
+        &self,
+        operation: &'static str,
+        busy_max: Duration,
+        work: F,
+    ) -> Result<T, PortError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &Resolved) -> Result<T, Failure> + Send + 'static,
+    {
         let connections = self.connections().await?;
         let spec = self.spec();
         let held = Arc::clone(&connections);
-        self.write_bare_on(&connections, operation, move |connection| {
+        self.write_bare_on(&connections, operation, busy_max, move |connection| {
             let kept = &held.writer_kept;
             let done =
                 resolved(connection, &spec, kept).and_then(|relation| work(connection, &relation));
@@ -271,13 +285,14 @@ impl SqliteSource {
         F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         let connections = self.connections().await?;
-        self.write_bare_on(&connections, operation, work).await
+        self.write_bare_on(&connections, operation, self.shared.busy, work).await
     }
 
     async fn write_bare_on<T, F>(
         &self,
         connections: &Connections,
         operation: &'static str,
+        busy_max: Duration,
         work: F,
     ) -> Result<T, PortError>
     where
@@ -287,11 +302,13 @@ impl SqliteSource {
         connections
             .writer
             .call(operation, move |connection| {
-                let transaction =
-                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let answer = work(&transaction)?;
-                transaction.commit()?;
-                Ok(answer)
+                impatient(busy_max, || {
+                    let transaction =
+                        connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                    let answer = work(&transaction)?;
+                    transaction.commit()?;
+                    Ok(answer)
+                })
             })
             .await
     }

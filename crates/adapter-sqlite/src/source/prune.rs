@@ -2,8 +2,11 @@
 //! numbers that are outdated.
 //!
 //! What there is to remove is looked for in a snapshot; the write lock is taken only if there is
-//! something. Numbers are swept in rounds over all of them; once a round has come to its end and
+//! something, and not waited for: an application that hardly pauses is worth more than a short feed.
+//! Numbers are swept in rounds over all of them; once a round has come to its end and
 //! neither a number nor an acknowledgement has come since it began, nothing is left.
+
+use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use truekeep_core::failure::PortError;
@@ -21,8 +24,8 @@ use super::triggers::{LIVE, TOMBSTONE};
 /// How many numbers one transaction looks at: some milliseconds of the write lock.
 const SWEPT_AT_ONCE: i64 = 4_000;
 
-/// How many times so many are looked at, without a lock, to find one that is outdated.
-const LOOKS_MAX: u32 = 10;
+/// How long the write lock is tried for: some pauses of an application that hardly pauses.
+const BUSY_MAX: Duration = Duration::from_millis(20);
 
 /// The newest number, and the sum of what consumers have acknowledged: what is outdated and not
 /// kept changes with them only.
@@ -55,19 +58,19 @@ struct Waste {
 impl SqliteSource {
     /// Removes some of it, in one transaction, and says how much there was to look at.
     pub(super) async fn clear(&self) -> Result<u64, PortError> {
-        let sweep = std::mem::take(&mut *self.sweep());
+        // What cannot be removed now is looked at again.
+        let sweep = *self.sweep();
         let look =
             move |connection: &Connection, relation: &Resolved| waste(connection, relation, sweep);
         let waste = self.glance("look for what to prune", look).await?;
         let (sweep, looked) = (waste.sweep, waste.looked);
-        let removed = if waste.tombstones || waste.numbers.is_some() {
+        let mut removed = 0;
+        if waste.tombstones || waste.numbers.is_some() {
             let remove = move |connection: &Connection, relation: &Resolved| {
                 remove(connection, relation, &waste)
             };
-            self.write("prune the feed", remove).await?
-        } else {
-            0
-        };
+            removed = self.write_within("prune the feed", BUSY_MAX, remove).await?;
+        }
         *self.sweep() = sweep;
         Ok(removed + looked)
     }
@@ -97,21 +100,17 @@ fn waste(connection: &Connection, relation: &Resolved, mut sweep: Sweep) -> Resu
 }
 
 impl Sweep {
-    /// The next numbers of which one is outdated, if there is one among those that one call looks
-    /// at; and how many those are, 0 if there is nothing to look at.
+    /// The next numbers, if one of them is outdated; and about how many were looked at, 0 if there
+    /// is nothing to look at.
     fn find(
         &mut self,
         connection: &Connection,
         relation: &Resolved,
         seen: Seen,
     ) -> Result<(Option<(i64, i64)>, u64), Failure> {
-        let mut looked = 0;
         let mut span = connection.prepare_cached(&relation.statements.pruning.span)?;
-        let mut outdated = connection.prepare_cached(&relation.statements.pruning.outdated)?;
-        for _ in 0..LOOKS_MAX {
-            if self.clean == Some(seen) {
-                break;
-            }
+        // A round that ends where it began saw everything there is.
+        while self.clean != Some(seen) {
             let began = *self.began.get_or_insert(seen);
             let from = self.place;
             let to: Option<i64> = span.query_row([from, SWEPT_AT_ONCE], |row| row.get(0))?;
@@ -120,12 +119,11 @@ impl Sweep {
                 continue;
             };
             self.place = to;
-            looked += SWEPT_AT_ONCE.unsigned_abs();
-            if outdated.exists(params![from, to, relation.names.stem(), STAMPS_KEPT])? {
-                return Ok((Some((from, to)), looked));
-            }
+            let mut outdated = connection.prepare_cached(&relation.statements.pruning.outdated)?;
+            let found = outdated.exists(params![from, to, relation.names.stem(), STAMPS_KEPT])?;
+            return Ok((found.then_some((from, to)), SWEPT_AT_ONCE.unsigned_abs()));
         }
-        Ok((None, looked))
+        Ok((None, 0))
     }
 }
 

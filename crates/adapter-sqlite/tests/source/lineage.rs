@@ -2,9 +2,11 @@
 //! by the stamps of its numbers, whatever was acknowledged before.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use truekeep_adapter_sqlite::{RelationSpec, SqliteSource, Watch};
 use truekeep_core::code::Code;
+use truekeep_core::failure::FailureClass;
 use truekeep_core::ports::{Capture, CaptureState, Feed, Registration};
 use truekeep_core::{Moment, Place, RegistrationCounter};
 
@@ -186,4 +188,25 @@ async fn outdated_numbers_go_while_nothing_happens() {
     assert_eq!(count(), 20_000);
     app.run("BEGIN IMMEDIATE");
     assert_eq!(source.prune().await.expect("no lock is asked for"), 0);
+}
+
+/// An application that keeps the lock is worth more than a short feed; what could not be removed is
+/// removed by a later call.
+#[tokio::test]
+async fn pruning_waits_for_no_application() {
+    const PATIENCE: Duration = Duration::from_secs(3_600);
+    let app = App::new(SCHEMA);
+    app.t().await;
+    let spec = RelationSpec::of("t");
+    let source = SqliteSource::open(app.path(), spec, PATIENCE).await.expect("opened");
+    updates(&app, 9);
+    acknowledge(&source, 1, end(&source).await.passed).await;
+    app.run("BEGIN IMMEDIATE");
+    let pruned = tokio::time::timeout(Duration::from_secs(60), source.prune()).await;
+    let error = pruned.expect("less than any patience").expect_err("it is locked");
+    assert_eq!((error.class, error.code), (FailureClass::Retry, Code::SOURCE_LOCKED));
+    app.run("COMMIT");
+    while source.prune().await.expect("pruned") > 0 {}
+    let count = "SELECT count(*) FROM truekeep_order_t";
+    assert_eq!(app.db.query_row(count, [], |row| row.get(0)), Ok(1));
 }

@@ -101,6 +101,7 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         rows: 1_000,
         items_checked: Some(None),
         littered: false,
+        unpruned: 0,
         claimed: Vec::new(),
         beside: None,
         pass: None,

@@ -11,6 +11,7 @@ mod lag;
 mod leases;
 mod owns;
 mod pauses;
+mod polling;
 mod purge;
 mod races;
 mod reconcile;

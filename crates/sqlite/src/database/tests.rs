@@ -5,6 +5,7 @@ use std::time::Duration;
 use truekeep_core::code::Code;
 
 use super::*;
+use crate::impatient;
 
 const LEDGER: Options =
     Options { role: Role::Ledger, access: Access::Own, busy: Duration::from_millis(10) };
@@ -45,6 +46,30 @@ async fn a_lock_that_lasts_is_retried() {
         .await
         .expect_err("locked");
     assert_eq!((error.class, error.code), (FailureClass::Retry, Code::LEDGER_LOCKED));
+}
+
+/// Each try is a statement of its own: patience that is lost once is not lost for the next.
+#[tokio::test]
+async fn work_that_is_not_worth_a_wait_does_not_wait() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("a.db");
+    let patient = Options { busy: Duration::from_secs(3_600), ..LEDGER };
+    let ours = Database::open(&path, patient).await.expect("opened");
+    let other = Connection::open(&path).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    let tried = |db: &mut Connection| {
+        let begin = || db.execute_batch("BEGIN IMMEDIATE; COMMIT");
+        Ok(impatient(Duration::from_millis(5), begin)?)
+    };
+    for _ in 0..2 {
+        let error = ours.call("write", tried).await.expect_err("locked");
+        assert_eq!((error.class, error.code), (FailureClass::Retry, Code::LEDGER_LOCKED));
+    }
+    let waiting = tokio::spawn(async move {
+        ours.call("write", |db| Ok(db.execute_batch("BEGIN IMMEDIATE; COMMIT")?)).await
+    });
+    other.execute_batch("COMMIT").expect("released");
+    waiting.await.expect("ended").expect("the others wait as long as ever");
 }
 
 #[tokio::test]
