@@ -25,13 +25,7 @@ const OPERATION: &str = "write a batch";
 impl Keeper {
     /// Writes a batch.
     pub(crate) fn apply(&mut self, batch: &Batch) -> Result<Applied, Failure> {
-        let mark = match self.admit(batch) {
-            Ok(mark) => mark,
-            Err(failure) => {
-                self.forget_if_replaced();
-                return Err(failure);
-            }
-        };
+        let mark = self.admit(batch)?;
         let written = self.writing().and_then(|open| write(open, batch, &mark));
         written.map_err(|failure| self.undone(failure, &mark))
     }
@@ -41,12 +35,6 @@ impl Keeper {
         let open = self.writing()?;
         let mark = Mark::after(open.mark.as_ref(), &batch.mark, batch.follows);
         Ok(mark.map_err(PortError::from)?)
-    }
-
-    fn forget_if_replaced(&mut self) {
-        if !self.unchanged() {
-            self.forget();
-        }
     }
 
     /// After trouble the writer is given up with all that it had not committed. A commit that had
@@ -128,3 +116,6 @@ fn replace(
     writer.add_document(document)?;
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,9 @@
 //!
 //! Five things are done otherwise than in tantivy's own:
 //! - `meta.json` is on disk, its name too, when it was written: a commit that returned is confirmed.
-//! - Small files are synced side by side, when `meta.json` is about to name them: one after another,
-//!   a commit of a few records waits for the disk a dozen times.
+//! - Small files are synced side by side, with the folder and the next `meta.json`, when that is
+//!   about to name them: one after another, a commit of a few records waits for the disk a dozen
+//!   times, and so it does twice.
 //! - `meta.json` is replaced only if it is still the one that we know: a folder that was restored
 //!   under a running writer is noticed by whatever would overwrite it, a merge included.
 //! - The list of files to clean up is the folder itself. A list of its own is synced for each file,
@@ -129,24 +130,26 @@ impl IndexDirectory {
             return Err(note(&mut kept, io::Error::other(why)));
         }
         let unsynced = std::mem::take(&mut kept.unsynced);
-        // Files and their names are on disk before they are named, and `meta.json` is before
-        // anything that it no longer names is removed.
-        let named = sync_all(&unsynced).and_then(|()| self.files.sync_directory());
-        let written = named.and_then(|()| self.write_meta(data));
-        kept.meta = if written.is_ok() { self.meta() } else { kept.meta };
-        let synced = written.and_then(|()| self.files.sync_directory());
+        // Files and all names are on disk before `meta.json` names them, and it is before anything
+        // that it no longer names is removed.
+        let written = self.write_beside(data, unsynced);
+        let renamed = written
+            .and_then(|()| std::fs::rename(self.folder.join(META_BESIDE), self.folder.join(META)));
+        kept.meta = if renamed.is_ok() { self.meta() } else { kept.meta };
+        let synced = renamed.and_then(|()| self.files.sync_directory());
         // What a sync should have brought to disk may be lost, and a second one would not say so.
         kept.ended = synced.is_err().then_some("an earlier sync failed");
         synced.map_err(|error| note(&mut kept, error))
     }
 
-    /// Written beside and renamed. Whoever may read the folder may read it.
-    fn write_meta(&self, data: &[u8]) -> io::Result<()> {
-        let beside = self.folder.join(META_BESIDE);
-        let mut file = File::create(&beside)?;
-        file.write_all(data)?;
-        file.sync_data()?;
-        std::fs::rename(beside, self.folder.join(META))
+    /// Writes what is to be `meta.json`, and brings it to disk together with other files and the
+    /// names of all of them. Whoever may read the folder may read it.
+    fn write_beside(&self, data: &[u8], mut unsynced: Vec<File>) -> io::Result<()> {
+        let mut beside = File::create(self.folder.join(META_BESIDE))?;
+        beside.write_all(data)?;
+        unsynced.push(beside);
+        unsynced.push(File::open(&self.folder)?);
+        sync_all(&unsynced)
     }
 
     /// Every file of a segment that is in the folder, as tantivy keeps its list.
@@ -304,7 +307,7 @@ fn sync_all(files: &[File]) -> io::Result<()> {
     std::thread::scope(|scope| {
         let start = files.iter().map(|file| {
             let thread = std::thread::Builder::new();
-            (file, thread.spawn_scoped(scope, move || file.sync_data()))
+            (file, thread.spawn_scoped(scope, move || file.sync_all()))
         });
         // All are started before one is waited for.
         let threads: Vec<_> = start.collect();
@@ -314,7 +317,7 @@ fn sync_all(files: &[File]) -> io::Result<()> {
                 synced.unwrap_or_else(|_| Err(io::Error::other("a sync panicked")))
             }
             // Without a thread it is synced here.
-            Err(_) => file.sync_data(),
+            Err(_) => file.sync_all(),
         })
     })
 }

@@ -11,15 +11,17 @@ use tantivy::{
     Directory, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TantivyDocument,
     TantivyError,
 };
+use truekeep_core::Key;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::Mark;
+use truekeep_core::ports::{Listing, Mark};
 
 use crate::analysis;
-use crate::directory::{IndexDirectory, MetaIdentity, REPLACED, stranger};
+use crate::directory::{IndexDirectory, MetaIdentity, stranger};
 use crate::failure::Failure;
 use crate::generations::is_of_a_generation;
 use crate::held::Segment;
+use crate::listing::Listed;
 use crate::mark;
 use crate::schema::Layout;
 
@@ -45,6 +47,8 @@ pub(crate) struct OpenIndex {
     index: Index,
     /// The `meta.json` that is read.
     read: Option<MetaIdentity>,
+    /// A listing of what is read.
+    listed: Listed,
     writer: Option<IndexWriter>,
 }
 
@@ -55,8 +59,9 @@ impl OpenIndex {
         let layout = wanted.over(&index.schema())?;
         let read = directory.meta();
         let (segments, mark, reader) = (Vec::new(), None, reader(&index)?);
-        let writer = None;
-        let mut open = Self { layout, segments, mark, reader, directory, index, read, writer };
+        let (listed, writer) = (Listed::default(), None);
+        let mut open =
+            Self { layout, segments, mark, reader, directory, index, read, listed, writer };
         open.read_anew()?;
         Ok(Some(open))
     }
@@ -112,8 +117,14 @@ impl OpenIndex {
         self.mark = mark::read(metas.payload.as_deref())?;
         let segments = Segment::of(&self.reader.searcher(), &self.layout)?;
         aside(std::mem::replace(&mut self.segments, segments));
+        self.listed = Listed::default();
         self.read = meta;
         Ok(())
+    }
+
+    /// At most `limit` live records after a key, in the order of keys.
+    pub(crate) fn list(&mut self, after: Option<&Key>, limit: u32) -> Result<Listing, Failure> {
+        self.listed.page(&self.segments, after, limit)
     }
 
     /// The writer, made if there is none, over what is read.
@@ -121,11 +132,8 @@ impl OpenIndex {
         // What a merge met before is not this batch's.
         self.directory.take_trouble();
         if self.writer.is_some() {
-            if self.directory.is_known() {
-                return Ok(());
-            }
-            let error = PortError::new("write a batch", FailureClass::Halted, Code::SINK_WENT_BACK);
-            return Err(error.detail(REPLACED).into());
+            // Should another index be there now, the commit tells.
+            return Ok(());
         }
         let options = IndexWriterOptions::builder()
             .memory_budget_per_thread(bytes)
@@ -229,3 +237,6 @@ fn aside(passed: impl Send + 'static) {
 pub(crate) fn busy(error: LockError) -> Failure {
     TantivyError::LockFailure(error, None).into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,12 @@
 //! A listing: one merge of the dictionaries of the live keys, in the order of their bytes.
 //!
-//! Memory is a page and one term of each segment, however many keys there are.
+//! Whoever goes on where the last page ended goes on further: each beginning costs a look into every
+//! segment, so that some pages are read at once and handed out one by one, until the index changes.
+//! Memory is those and one term of each segment, however many keys there are.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::schema::IndexRecordOption;
@@ -68,12 +71,47 @@ impl<'s> Lane<'s> {
     }
 }
 
-/// At most `limit` entries after `after`.
-pub(crate) fn page(
-    segments: &[Segment],
-    after: Option<&Key>,
-    limit: u32,
-) -> Result<Listing, Failure> {
+/// Pages that are read at once.
+const PAGES_AHEAD: usize = 16;
+/// Entries that are read at once: about a megabyte of short keys.
+const ENTRIES_AHEAD_MAX: usize = 16_384;
+
+/// A listing under way over an index as it is.
+#[derive(Default)]
+pub(crate) struct Listed {
+    /// The last key that was handed out.
+    after: Option<Key>,
+    /// What was read beyond it.
+    ahead: VecDeque<Entry>,
+    /// Whether nothing comes after that.
+    end: bool,
+}
+
+impl Listed {
+    /// At most `limit` entries after `after`.
+    pub(crate) fn page(
+        &mut self,
+        segments: &[Segment],
+        after: Option<&Key>,
+        limit: u32,
+    ) -> Result<Listing, Failure> {
+        let limit = limit as usize;
+        let goes_on = after.is_some() && self.after.as_ref() == after;
+        if !goes_on || (self.ahead.is_empty() && !self.end) {
+            let ahead = limit.saturating_mul(PAGES_AHEAD).min(ENTRIES_AHEAD_MAX).max(limit);
+            // Emptied first: should this fail, nothing is handed out that was not read after it.
+            *self = Self::default();
+            let read = read(segments, after, if goes_on { ahead } else { limit })?;
+            (self.ahead, self.end) = (read.entries.into(), read.end);
+        }
+        let count = limit.min(self.ahead.len());
+        let entries: Vec<Entry> = self.ahead.drain(..count).collect();
+        self.after = entries.last().map(|entry| entry.key.clone());
+        Ok(Listing { entries, end: self.end && self.ahead.is_empty() })
+    }
+}
+
+fn read(segments: &[Segment], after: Option<&Key>, limit: usize) -> Result<Listing, Failure> {
     let mut lanes = Vec::with_capacity(segments.len());
     for segment in segments {
         lanes.extend(Lane::begin(segment, after)?);
@@ -84,12 +122,12 @@ pub(crate) fn page(
         .enumerate()
         .map(|(lane, at)| Reverse((at.terms.key().to_vec(), lane)))
         .collect();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::with_capacity(limit.min(ENTRIES_AHEAD_MAX));
     while let Some(mut top) = next.peek_mut() {
         let Reverse((key, place)) = &mut *top;
         let lane = &mut lanes[*place];
         if let Found::Live(rank) = lane.found()? {
-            let full = entries.len() == limit as usize;
+            let full = entries.len() == limit;
             match entries.last_mut() {
                 // Somebody else wrote it twice.
                 Some(last) if last.key.as_str().as_bytes() == &**key => {
@@ -103,7 +141,7 @@ pub(crate) fn page(
             key.clear();
             key.extend_from_slice(lane.terms.key());
         } else {
-            std::collections::binary_heap::PeekMut::pop(top);
+            PeekMut::pop(top);
         }
     }
     Ok(Listing { entries, end: true })

@@ -14,7 +14,6 @@ use truekeep_core::ports::{
 
 use crate::index::OpenIndex;
 use crate::keeper::{Keeper, KeeperThread};
-use crate::listing;
 use crate::schema::Layout;
 use crate::spec::IndexSpec;
 
@@ -94,7 +93,7 @@ impl Sink for TantivySink {
 
     async fn list(&self, after: Option<Key>, limit: u32) -> Result<Listing, PortError> {
         let list = move |keeper: &mut Keeper| match keeper.look()? {
-            Some(open) => listing::page(&open.segments, after.as_ref(), limit),
+            Some(open) => open.list(after.as_ref(), limit),
             None => Ok(Listing { entries: Vec::new(), end: true }),
         };
         self.keeper.call("list the index", list).await
