@@ -138,9 +138,8 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
             TargetConfig::Table(table) => {
                 signs.extend(table_of_a_server(part, config, name, table).await);
             }
-            // Its own lock is its writer's for as long as that lives: there is nothing to try.
             #[cfg(feature = "tantivy")]
-            TargetConfig::Index(index) => signs.extend(room(part, index.location.path())),
+            TargetConfig::Index(index) => signs.extend(folder(part, index.location.path()).await),
         }
     }
     if let Some(ledger) = ledger {
@@ -224,6 +223,24 @@ async fn file(part: String, role: Role, path: &Path) -> Vec<Sign> {
     }
     signs.extend(room(part, path));
     signs
+}
+
+/// The folder of an index. The lock in it is its writer's for as long as that lives: there is
+/// nothing to try.
+#[cfg(feature = "tantivy")]
+async fn folder(part: String, path: &Path) -> Vec<Sign> {
+    if path.is_file() {
+        // What it is instead is the check's to say.
+        return Vec::new();
+    }
+    let there = path.exists();
+    let sign = match writable(Role::Sink, path).await {
+        Ok(_) if there => Sign::well(part.clone(), "can be written"),
+        Ok(_) => Sign::well(part.clone(), "is not there yet"),
+        Err(error) => Sign::ill(part.clone(), error),
+    };
+    let nearest = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    [sign].into_iter().chain(room(part, nearest)).collect()
 }
 
 /// Says only that there is little.

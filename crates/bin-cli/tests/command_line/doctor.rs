@@ -3,7 +3,8 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::world::World;
+use crate::search::INDEX;
+use crate::world::{CONFIG, Said, World};
 
 #[test]
 fn a_sound_deployment_is_told_part_by_part() {
@@ -43,4 +44,21 @@ fn every_shell_has_its_completions() {
         assert!(said.stdout.contains("reconcile"), "{shell}");
     }
     assert_eq!(world.run(&["completions", "tcsh"]).code, 2);
+}
+
+#[test]
+fn an_index_is_looked_at_as_every_sink() {
+    let world = World::cities();
+    world.write("truekeep.toml", &format!("{CONFIG}{INDEX}"));
+    let index = |said: Said| -> String {
+        let of_index = |line: &&str| line.contains("sink search");
+        said.text().lines().filter(of_index).map(|line| format!("{line}\n")).collect()
+    };
+    let before = index(world.run(&["doctor"]));
+    assert_eq!(world.run(&["capture", "install"]).code, 0);
+    assert_eq!(world.run(&["run", "--once"]).code, 0);
+    let after = index(world.run(&["doctor"]));
+    // It is of whoever runs the tests.
+    let rights = index(world.run_with_few_rights(&["doctor"]));
+    insta::assert_snapshot!(format!("before:\n{before}after:\n{after}few rights:\n{rights}"));
 }
