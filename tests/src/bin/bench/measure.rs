@@ -79,9 +79,16 @@ pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration),
 }
 
 /// The middle of some durations.
-pub fn median(mut all: Vec<Duration>) -> Duration {
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or_default()
+pub fn median(all: Vec<Duration>) -> Duration {
+    quantile(&all, 0.5)
+}
+
+/// The least duration that this share of them does not exceed.
+pub fn quantile(all: &[Duration], share: f64) -> Duration {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable();
+    let place = (sorted.len() as f64 * share) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
 /// The machine, as it names itself.

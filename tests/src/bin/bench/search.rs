@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -24,11 +24,14 @@ use truekeep_sink_tantivy::{
 
 use crate::compare::{self, Kind};
 use crate::database;
-use crate::measure::{Bar, Figure, timed};
+use crate::measure::{Bar, Figure, median, quantile, timed};
 
 /// How long changes are made, and how many in a second.
 const CHANGED_FOR: Duration = Duration::from_secs(20);
 const CHANGES_PER_SECOND: u32 = 100;
+
+/// How often the listing and what it is part of are measured, in turn: the middle is told.
+const ROUNDS: usize = 3;
 
 /// The statement that adds row `?1`: the same columns as elsewhere, with a text of 32 words.
 const INSERT: &str = "
@@ -84,6 +87,8 @@ fn sink(folder: &Path) -> Result<TantivySink, Box<dyn Error>> {
 struct Counted {
     sink: TantivySink,
     batches: Arc<AtomicU64>,
+    /// How long each took.
+    took: Arc<Mutex<Vec<Duration>>>,
 }
 
 #[async_trait]
@@ -102,7 +107,10 @@ impl Sink for Counted {
 
     async fn apply(&self, batch: Batch) -> Result<Applied, PortError> {
         self.batches.fetch_add(1, Ordering::Relaxed);
-        self.sink.apply(batch).await
+        let began = Instant::now();
+        let applied = self.sink.apply(batch).await;
+        self.took.lock().expect("no holder of the lock panics").push(began.elapsed());
+        applied
     }
 
     async fn confirm(&self, receipt: &Receipt) -> Result<Confirmation, PortError> {
@@ -120,7 +128,7 @@ impl Sink for Counted {
 
 /// Follows to the end and says in how many commits.
 async fn load(source: &SqliteSource, index: &Path, ledger: &Path) -> Result<u64, Box<dyn Error>> {
-    let counted = Counted { sink: sink(index)?, batches: Arc::default() };
+    let counted = Counted { sink: sink(index)?, batches: Arc::default(), took: Arc::default() };
     let batches = Arc::clone(&counted.batches);
     let pipeline = database::pipeline(source, counted)?;
     let settings = Settings { lease_ttl: Duration::from_secs(30), ..Settings::default() };
@@ -177,7 +185,7 @@ fn bare_loop(source: &Path, folder: &Path, batch: u64) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// The whole listing against the comparison that it is part of.
+/// The whole listing against the comparison that it is part of, in turn.
 fn listing(
     runtime: &tokio::runtime::Runtime,
     source: &SqliteSource,
@@ -185,29 +193,64 @@ fn listing(
     ledger: &Path,
     rows: u64,
 ) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let sink = sink(index)?;
-    let (listed, alone) = timed(|| runtime.block_on(list(&sink)))?;
-    drop(sink);
-    if listed != rows {
-        return Err(format!("{listed} of {rows} keys were listed").into());
-    }
-    let mut figures = Vec::new();
-    for (what, kind, bar) in [
-        ("comparison", Kind::Ranks, Bar::Stated),
-        ("diff with audit", Kind::Audited, Bar::AtMost(0.1)),
-    ] {
+    const KINDS: [(&str, Kind); 2] =
+        [("a comparison", Kind::Ranks), ("`diff` with the audit", Kind::Audited)];
+    let (mut alone, mut bare, mut whole) = (Vec::new(), Vec::new(), KINDS.map(|_| Vec::new()));
+    for _ in 0..ROUNDS {
         let sink = self::sink(index)?;
-        let whole = || runtime.block_on(compare::whole(source, sink, ledger, kind));
-        let (drift, whole) = timed(whole)?;
-        if drift != 0 {
-            return Err(format!("{drift} differences").into());
+        let (listed, took) = timed(|| runtime.block_on(list(&sink)))?;
+        drop(sink);
+        if listed != rows {
+            return Err(format!("{listed} of {rows} keys were listed").into());
         }
-        let name = format!("search index, its whole listing as a share of {what}");
-        let mut figure = Figure::rates(&name, rows, alone, whole, bar);
-        figure.value = alone.as_secs_f64() / whole.as_secs_f64();
-        figures.push(figure);
+        alone.push(took);
+        let (streamed, took) = timed(|| stream(index))?;
+        if streamed != rows {
+            return Err(format!("{streamed} of {rows} keys were streamed").into());
+        }
+        bare.push(took);
+        for ((_, kind), whole) in KINDS.iter().zip(&mut whole) {
+            let sink = self::sink(index)?;
+            let compared = || runtime.block_on(compare::whole(source, sink, ledger, *kind));
+            let (drift, took) = timed(compared)?;
+            if drift != 0 {
+                return Err(format!("{drift} differences").into());
+            }
+            whole.push(took);
+        }
     }
-    Ok(figures)
+    let alone = median(alone);
+    let name =
+        "search index, its whole listing (bare: the keys of each segment, one after another)";
+    let beside = Figure::times(name, rows, alone, median(bare), Bar::Stated);
+    let figures = KINDS.iter().zip(whole).map(|((what, _), whole)| {
+        let whole = median(whole);
+        let name = format!("search index, its whole listing as a share of {what}");
+        let share = alone.as_secs_f64() / whole.as_secs_f64();
+        Figure { value: share, ..Figure::rates(&name, rows, alone, whole, Bar::AtMost(0.1)) }
+    });
+    Ok([beside].into_iter().chain(figures).collect())
+}
+
+/// The keys of each segment, of records that are live or not, and no ranks.
+fn stream(index: &Path) -> Result<u64, Box<dyn Error>> {
+    let index = Index::open_in_dir(index)?;
+    let field = index.schema().get_field("_key")?;
+    let mut streamed = 0;
+    for segment in index.reader()?.searcher().segment_readers() {
+        let dictionary = segment.inverted_index(field)?;
+        let mut terms = dictionary.terms().stream()?;
+        let mut page = Vec::with_capacity(1_000);
+        while terms.advance() {
+            page.push(Key::new(std::str::from_utf8(terms.key())?));
+            if page.len() == page.capacity() {
+                streamed += page.len() as u64;
+                page.clear();
+            }
+        }
+        streamed += page.len() as u64;
+    }
+    Ok(streamed)
 }
 
 async fn list(sink: &TantivySink) -> Result<u64, Box<dyn Error>> {
@@ -230,7 +273,9 @@ async fn latency(
     ledger: &Path,
     rows: u64,
 ) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let pipeline = database::pipeline(source, sink(index)?)?;
+    let counted = Counted { sink: sink(index)?, batches: Arc::default(), took: Arc::default() };
+    let applied = Arc::clone(&counted.took);
+    let pipeline = database::pipeline(source, counted)?;
     let settings = Settings { lease_ttl: Duration::from_secs(30), ..Settings::default() };
     let ports = database::ports(ledger).await?;
     let worker = Worker::new(ports, vec![pipeline], settings, Arc::new(Silent));
@@ -241,19 +286,20 @@ async fn latency(
     let writer = std::thread::spawn(move || change(&database, rows, &told));
     let seeker = std::thread::spawn(move || seek(&index, &changes));
     writer.join().map_err(|_| "the writer panicked")?.map_err(|error| error.to_string())?;
-    let mut waits = seeker.join().map_err(|_| "the seeker panicked")??;
+    let waits = seeker.join().map_err(|_| "the seeker panicked")??;
     stopper.stop();
     running.await?;
-    waits.sort_unstable();
-    let at = |share: f64| {
-        let place = (waits.len() as f64 * share) as usize;
-        waits.get(place).map_or(f64::NAN, |wait| wait.as_secs_f64() * 1_000.0)
+    let applied = applied.lock().expect("no holder of the lock panics").clone();
+    let figure = |what, share, all: &[Duration], bar| {
+        let name = format!("{what}, {CHANGES_PER_SECOND} changes/s");
+        Figure::alone(&name, quantile(all, share).as_secs_f64() * 1_000.0, "ms", bar)
     };
-    let name = |what| format!("committed to found, {CHANGES_PER_SECOND} changes/s, {what}");
     Ok(vec![
-        Figure::alone(&name("median"), at(0.5), "ms", Bar::Stated),
-        Figure::alone(&name("p99"), at(0.99), "ms", Bar::AtMost(100.0)),
-        Figure::alone(&name("worst"), at(1.0 - 1.0 / waits.len() as f64), "ms", Bar::Stated),
+        figure("committed to found, median", 0.5, &waits, Bar::Stated),
+        figure("committed to found, p99", 0.99, &waits, Bar::AtMost(100.0)),
+        figure("committed to found, worst", 1.0, &waits, Bar::Stated),
+        figure("of that, the index's commit, median", 0.5, &applied, Bar::Stated),
+        figure("of that, the index's commit, p99", 0.99, &applied, Bar::Stated),
     ])
 }
 

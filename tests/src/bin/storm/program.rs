@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -50,6 +51,20 @@ impl Process {
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> Result<(), Fault> {
         Ok(kill_process(Pid::from_child(&self.0), signal)?)
+    }
+
+    /// Sends a signal after a while, whatever the caller is held up by until then. The process must
+    /// not be killed before the answer is joined.
+    pub fn signal_after(
+        &self,
+        time: Duration,
+        signal: Signal,
+    ) -> JoinHandle<rustix::io::Result<()>> {
+        let process = Pid::from_child(&self.0);
+        std::thread::spawn(move || {
+            std::thread::sleep(time);
+            kill_process(process, signal)
+        })
     }
 }
 

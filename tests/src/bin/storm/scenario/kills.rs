@@ -50,19 +50,26 @@ fn victim(world: &mut World<'_>) -> Result<usize, Fault> {
     Ok(if world.draws.one_in(4) { any } else { holder.unwrap_or(any) })
 }
 
-/// SIGSTOP, past the end of the lease, SIGCONT: what it was about to do it does now.
+/// SIGSTOP, past the end of the lease, SIGCONT: what it was about to do it does now. Some are killed
+/// where they stand.
+///
+/// It is let go by the time alone. In a rollback-journal mode it may have been stopped while it
+/// read the source: then the application waits for it, and whoever looks waits for the application.
 fn pause(world: &mut World<'_>) -> Result<(), Fault> {
     let at = victim(world)?;
-    world.workers[at].process.signal(Signal::STOP)?;
+    let dies = world.draws.one_in(5);
+    let time = LEASE + world.draws.millis(200, 2_000);
+    let process = &world.workers[at].process;
+    process.signal(Signal::STOP)?;
+    let let_go = process.signal_after(time, if dies { Signal::KILL } else { Signal::CONT });
     world.workers[at].paused = true;
     world.tally.pauses += 1;
-    let time = LEASE + world.draws.millis(200, 2_000);
-    world.live(time)?;
-    // Some are killed where they stand.
-    if world.draws.one_in(5) {
+    let lived = world.live(time + Duration::from_millis(200));
+    let_go.join().map_err(|_| "the thread that lets a worker go panicked")??;
+    lived?;
+    if dies {
         return world.kill_worker(at);
     }
     world.workers[at].paused = false;
-    world.workers[at].process.signal(Signal::CONT)?;
-    world.live(Duration::from_millis(200))
+    Ok(())
 }
