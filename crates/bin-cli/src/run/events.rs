@@ -27,6 +27,8 @@ struct Scope {
     progress: Option<Progress>,
     /// What was told last, but for when it is tried again: it is not repeated.
     told: String,
+    /// What was told last of the certificate: it turns beside whatever else is told.
+    certified: String,
     /// The code of the trouble that was told last, until something goes well.
     ails: Option<String>,
     /// Records since the scope was last idle.
@@ -119,7 +121,11 @@ impl Scope {
             }
             _ => {}
         }
-        (std::mem::replace(&mut self.told, what.clone()) != what).then_some(line)
+        let last = match told {
+            Told::Complete { .. } | Told::Incomplete { .. } => &mut self.certified,
+            _ => &mut self.told,
+        };
+        (std::mem::replace(last, what.clone()) != what).then_some(line)
     }
 
     /// What to say once something goes well.

@@ -77,3 +77,16 @@ fn a_certificate_that_turns_is_told() {
     }
     insta::assert_snapshot!(story);
 }
+
+/// It turns beside whatever else is told, which is not told again because of it.
+#[test]
+fn a_certificate_that_turns_repeats_nothing() {
+    let (out, mut state) = (Output::new(Format::Human), Scope::default());
+    let code = Code::PIPELINE_REMOVED.as_str();
+    let inactive = Told::Inactive { pipeline: "cities".into(), code };
+    let stale = || Told::Incomplete { pipeline: "cities".into(), state: "stale", code: Some(code) };
+    assert!(state.news(out, &inactive).is_some());
+    assert!(state.news(out, &stale()).is_some());
+    assert_eq!(state.news(out, &inactive), None);
+    assert_eq!(state.news(out, &stale()), None);
+}
