@@ -2,6 +2,7 @@
 //!
 //! A failure panics with the rule's name; run the functions in the tests of an implementation.
 
+mod draws;
 pub mod generations;
 pub mod ledger;
 pub mod sink;

@@ -3,7 +3,6 @@
 //! A rule about something that a sink does not claim to be able to do says nothing about it.
 
 pub(crate) mod batches;
-mod draws;
 mod fence;
 mod headstone;
 mod keys;

@@ -19,12 +19,14 @@ use truekeep_core::{
 mod audit;
 mod changes;
 mod consumers;
+mod equality;
 mod fill;
 mod records;
 
 pub use audit::*;
 pub use changes::*;
 pub use consumers::*;
+pub use equality::*;
 pub use fill::*;
 pub use records::*;
 

@@ -83,3 +83,23 @@ pub struct Column {
     /// The type.
     pub declared_type: String,
 }
+
+/// What makes us look at every row of a table because no index finds the ones that are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// Each change of this related table.
+    Change(String),
+    /// Each document.
+    Document,
+}
+
+/// A table that is looked through as a whole, again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unindexed {
+    /// The table.
+    pub table: String,
+    /// When that is.
+    pub cause: Cause,
+    /// The statements that make the indexes which help; none if no index does.
+    pub indexes: Vec<String>,
+}

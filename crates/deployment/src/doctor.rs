@@ -11,7 +11,7 @@ use truekeep_core::lease::Lease;
 use truekeep_sqlite::{Role, write_lock};
 
 use crate::clock::wall;
-use crate::config::{Config, LedgerConfig, PipelineConfig, SourceConfig, TargetConfig};
+use crate::config::{Address, Config, LedgerConfig, PipelineConfig, SourceConfig, TargetConfig};
 use crate::status::{Known, LedgerPorts};
 
 /// How long a lock is waited for: a sound transaction is shorter.
@@ -25,6 +25,10 @@ const FREE_BYTES_MIN: u64 = 1 << 30;
 
 /// How far the ledger's clock may be from this machine's before it is worth a word.
 const SKEW_MAX_MS: i64 = 1_000;
+
+/// A transaction that is open for longer than this was forgotten, or is somebody's report.
+#[cfg(feature = "postgres")]
+const OPEN_MAX: Duration = Duration::from_secs(300);
 
 /// How serious something is.
 #[derive(Debug)]
@@ -64,9 +68,10 @@ impl Sign {
     }
 }
 
-/// Whether each table that is followed on a server can be.
-async fn server(part: String, config: &Config, name: &str) -> Vec<Sign> {
+/// Whether each table that is followed on a server can be, and who is in the way there.
+async fn server(part: String, config: &Config, name: &str, address: &Address) -> Vec<Sign> {
     let mut signs = Vec::new();
+    let mut looked = false;
     for pipeline in config.pipelines.iter().filter(|pipeline| pipeline.source == name) {
         let opened = crate::wiring::open_source(config, pipeline).await;
         let (condition, text) = match opened {
@@ -76,7 +81,11 @@ async fn server(part: String, config: &Config, name: &str) -> Vec<Sign> {
                 (Condition::Ill(error), text)
             }
         };
+        let well = matches!(condition, Condition::Well);
         signs.push(Sign { part: part.clone(), condition, text });
+        if well && !std::mem::replace(&mut looked, true) {
+            signs.extend(open_for_long(&part, pipeline, address).await);
+        }
     }
     signs
 }
@@ -105,6 +114,25 @@ async fn table_of_a_server(
     signs
 }
 
+/// Transactions of a server that are open for long: told, and not waited for.
+#[cfg(feature = "postgres")]
+async fn open_for_long(part: &str, pipeline: &PipelineConfig, address: &Address) -> Vec<Sign> {
+    let help = "end it: no moment waits for it, but rows that are gone take room until then";
+    match crate::wiring::open_for_long(pipeline, address, OPEN_MAX).await {
+        Ok(found) => found.into_iter().map(|text| Sign::weak(part, text, help)).collect(),
+        Err(error) => vec![Sign {
+            part: part.to_owned(),
+            text: error.chain(),
+            condition: Condition::Ill(error),
+        }],
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn open_for_long(_: &str, _: &PipelineConfig, _: &Address) -> Vec<Sign> {
+    Vec::new()
+}
+
 /// Looks at the files of a configuration, and at the clock and the leases of its ledger.
 pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign> {
     let mut signs = vec![Sign::well("versions", versions())];
@@ -125,7 +153,9 @@ pub async fn examine(config: &Config, ledger: Option<&LedgerPorts>) -> Vec<Sign>
             SourceConfig::Sqlite(location) => {
                 signs.extend(file(part, Role::Source, location.path()).await);
             }
-            SourceConfig::Postgres(_) => signs.extend(server(part, config, name).await),
+            SourceConfig::Postgres(address) => {
+                signs.extend(server(part, config, name, address).await);
+            }
         }
     }
     for (name, sink) in &config.sinks {

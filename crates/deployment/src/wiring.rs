@@ -18,6 +18,8 @@ use truekeep_core::failure::PortError;
 
 #[cfg(feature = "postgres")]
 pub use postgres::introspect_server;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::open_for_long;
 pub use sink::{SinkCheck, check_sink, open_sink, sink_as_it_is, sink_if_there};
 pub use source::{Advice, FoundTable, SourcePorts, introspect_source, open_source};
 

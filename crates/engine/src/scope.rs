@@ -309,8 +309,10 @@ impl Runner {
     async fn wait_for_change(&mut self, stop: &Stop) {
         let began = self.ports.clock.monotonic();
         let mut tidies = true;
+        let feed = Arc::clone(&self.pipeline.feed);
+        let mut stirred = feed.stirred();
         loop {
-            let pulsed = self.pipeline.feed.pulse().await.ok();
+            let pulsed = feed.pulse().await.ok();
             let changed = pulsed != self.pulsed;
             self.pulsed = pulsed;
             let now = self.ports.clock.monotonic();
@@ -324,8 +326,12 @@ impl Runner {
             if tidies && pause == self.settings.poll_every {
                 tidies = self.tidy(stop).await;
             }
-            if !self.wait_or_stop(pause, stop).await {
-                return;
+            tokio::select! {
+                biased;
+                () = stop.wait() => return,
+                () = self.lease_lost() => return,
+                () = &mut stirred => stirred = feed.stirred(),
+                () = self.ports.clock.sleep(pause) => {}
             }
         }
     }

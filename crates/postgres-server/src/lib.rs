@@ -17,7 +17,7 @@ mod server;
 pub use database::TestDatabase;
 pub use line::{Cut, Line};
 pub use pooler::Pooler;
-pub use server::Server;
+pub use server::{Backup, Server};
 
 use std::sync::OnceLock;
 

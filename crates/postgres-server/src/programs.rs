@@ -50,7 +50,14 @@ impl Programs {
 
     /// The path of one of Postgres's programs.
     pub fn path(&self, program: &str) -> PathBuf {
-        self.folder.join(program)
+        let here = self.folder.join(program);
+        if here.is_file() {
+            return here;
+        }
+        // A folder of the path may link to some of them only.
+        let real = std::fs::canonicalize(self.folder.join("postgres")).ok();
+        let beside = real.as_deref().and_then(Path::parent).map(|folder| folder.join(program));
+        beside.filter(|beside| beside.is_file()).unwrap_or(here)
     }
 
     /// Gives a folder to the user that owns the server.

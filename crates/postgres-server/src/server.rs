@@ -71,10 +71,16 @@ impl Server {
     pub(crate) fn private(settings: &[(&str, &str)]) -> Option<Self> {
         let programs = Programs::find()?;
         let template = template(&programs);
-        let folder = tempfile::Builder::new().prefix("tkpg").tempdir().expect("a folder").keep();
-        programs.own(&folder).expect("given away");
+        let folder = fresh(&programs);
+        done(programs.command("cp").arg("-a").arg(&template).arg(folder.join("data")));
+        Some(Self::begin(&programs, folder, settings))
+    }
+
+    /// Starts one over the data that is in a folder.
+    fn begin(programs: &Programs, folder: PathBuf, settings: &[(&str, &str)]) -> Self {
         let data = folder.join("data");
-        done(programs.command("cp").arg("-a").arg(&template).arg(&data));
+        let port = settings.iter().find(|(name, _)| *name == "port");
+        let port = port.map_or_else(String::new, |(_, port)| format!(":{port}"));
         let mut command = programs.command("sh");
         command.args(["-c", WATCH, "sh"]).arg(&folder).arg(programs.path("postgres"));
         command.arg("-D").arg(&data).arg("-k").arg(&folder);
@@ -87,12 +93,67 @@ impl Server {
         let told = shell.stdin.take().expect("a pipe");
         let says = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
         let server = Self {
-            before: "postgres://postgres@localhost/".into(),
+            before: format!("postgres://postgres@localhost{port}/"),
             after: format!("?host={}", folder.display()),
             watch: Some(Watch { folder, shell: Mutex::new((shell, told, says)) }),
         };
         server.wait();
-        Some(server)
+        server
+    }
+
+    /// A standby of a private server, that streams from it.
+    ///
+    /// # Panics
+    /// If there is none to be had.
+    pub fn standby(&self) -> Self {
+        let programs = Programs::find().expect("it was made with them");
+        let folder = fresh(&programs);
+        let mut copying = self.program("pg_basebackup");
+        done(copying.arg("-D").arg(folder.join("data")).args(["-R", "-c", "fast", "-X", "stream"]));
+        Self::begin(&programs, folder, &[("hot_standby", "on")])
+    }
+
+    /// A copy of everything that a private server has, which runs or not, to be put back later.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn back_up(&self) -> Backup {
+        let programs = Programs::find().expect("it was made with them");
+        let folder = fresh(&programs);
+        let data = self.folder().expect("a private server").join("data");
+        done(programs.command("cp").arg("-a").arg(data).arg(&folder));
+        Backup { folder }
+    }
+
+    /// Puts a copy in the place of what a private server has, which does not run.
+    ///
+    /// # Panics
+    /// If it cannot be done.
+    pub fn put_back(&self, backup: &Backup) {
+        let programs = Programs::find().expect("it was made with them");
+        let folder = self.folder().expect("a private server");
+        done(programs.command("rm").arg("-rf").arg(folder.join("data")));
+        done(programs.command("cp").arg("-a").arg(backup.folder.join("data")).arg(folder));
+        done(programs.command("rm").arg("-f").arg(folder.join("data/postmaster.pid")));
+    }
+
+    /// A command of any program, as the user that owns a private server.
+    ///
+    /// # Panics
+    /// If there is no such user.
+    pub fn command(&self, program: &str) -> Command {
+        Programs::find().expect("it was made with them").command(program)
+    }
+
+    /// A command of one of Postgres's programs, told where a private server is.
+    ///
+    /// # Panics
+    /// If it is not private.
+    pub fn program(&self, name: &str) -> Command {
+        let programs = Programs::find().expect("it was made with them");
+        let mut command = programs.command(programs.path(name));
+        command.env("PGHOST", self.folder().expect("a private server")).env("PGUSER", "postgres");
+        command
     }
 
     /// The address of a database, as the superuser.
@@ -190,6 +251,25 @@ impl Drop for Server {
     }
 }
 
+/// What a server had at one time; it goes with the value.
+#[derive(Debug)]
+pub struct Backup {
+    folder: PathBuf,
+}
+
+impl Drop for Backup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A folder of the server's own.
+fn fresh(programs: &Programs) -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("tkpg").tempdir().expect("a folder").keep();
+    programs.own(&folder).expect("given away");
+    folder
+}
+
 /// A cluster that never ran, made once and copied then: that is four times as fast.
 fn template(programs: &Programs) -> PathBuf {
     let user = std::env::var("USER").unwrap_or_default();
@@ -198,8 +278,7 @@ fn template(programs: &Programs) -> PathBuf {
     if kept.join("data/PG_VERSION").is_file() {
         return kept.join("data");
     }
-    let fresh = tempfile::Builder::new().prefix("tkpg").tempdir().expect("a folder").keep();
-    programs.own(&fresh).expect("given away");
+    let fresh = fresh(programs);
     let data = fresh.join("data");
     done(programs.command(programs.path("initdb")).arg("-D").arg(&data).args([
         "-A",

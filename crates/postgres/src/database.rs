@@ -12,6 +12,7 @@ use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 
 use crate::failure::{Reach, Role, classify};
+use crate::listener::Listener;
 use crate::transaction::{Access, Durability, Transaction};
 
 /// The oldest server that has what we need: transaction ids of 64 bits with an order.
@@ -168,6 +169,22 @@ impl Database {
     ) -> Result<Transaction, PortError> {
         let connection = self.connection(operation).await?;
         Transaction::begin(self.clone(), connection, operation, access, self.durability).await
+    }
+
+    /// Listens on a channel, with one of the connections.
+    ///
+    /// # Errors
+    /// A [`PortError`].
+    pub async fn listen(
+        &self,
+        operation: &'static str,
+        channel: &str,
+    ) -> Result<Listener, PortError> {
+        Listener::of(self, operation, channel).await
+    }
+
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
     }
 
     async fn connection(

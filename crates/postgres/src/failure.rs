@@ -118,6 +118,14 @@ pub fn classify(
             let state = database.code().unwrap_or_default();
             by_state(role, &state, gone)
         }
+        // A certificate that does not fit is an operator's.
+        sqlx::Error::Tls(_) => (Halted, role.unavailable()),
+        // So it is where TLS tells of it in these words, before anything was sent.
+        sqlx::Error::Io(error)
+            if reach == Reach::Working && error.kind() == std::io::ErrorKind::InvalidData =>
+        {
+            (Halted, role.unavailable())
+        }
         // The server is down, restarts, or the network is cut.
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => (gone, role.unavailable()),
         // The answer stopped in its middle, or was none of Postgres's.
@@ -126,9 +134,7 @@ pub fn classify(
         sqlx::Error::PoolTimedOut => (Retry, role.unavailable()),
         // We are being stopped.
         sqlx::Error::PoolClosed => (Retry, role.unavailable()),
-        // A certificate that does not fit is an operator's.
-        sqlx::Error::Tls(_) => (Halted, role.unavailable()),
-        // So is an address that is none.
+        // An address that is none is an operator's too.
         sqlx::Error::Configuration(_) => (Halted, Code::CONFIG_INVALID),
         // Trouble of the binding itself: the same call fails again.
         sqlx::Error::ColumnDecode { .. }

@@ -100,6 +100,7 @@ impl FeedState {
         SourceView {
             incarnation: self.incarnation.clone(),
             continues: newest.includes(&at.passed) && self.place(at.passed.newest()) == *at,
+            repairable: true,
             newest,
             pruned: Moment::at(Version::new(self.pruned)),
             registration: self.consumers.get(&identity(consumer)).cloned(),

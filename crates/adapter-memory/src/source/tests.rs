@@ -1,7 +1,9 @@
 //! The source in memory keeps the rules of every source.
 
 use async_trait::async_trait;
-use truekeep_conformance::source::SourceUnderTest;
+use truekeep_conformance::source::{
+    RelatedSource, SourceUnderTest, random_operations_are_answered_as_the_model_does,
+};
 use truekeep_core::ports::{Capture, Feed, Records};
 
 use super::*;
@@ -39,4 +41,24 @@ impl SourceUnderTest for MemorySource {
     }
 }
 
+#[async_trait]
+impl RelatedSource for MemorySource {
+    async fn rename(&self, from: &str, to: &str, text: &str) {
+        Self::delete(self, &Key::new(from));
+        Self::put(self, &Key::new(to), text);
+    }
+
+    async fn relate(&self, key: &str, text: &str) {
+        self.put_by_relation(&Key::new(key), text);
+    }
+}
+
 truekeep_conformance::source_rules!(MemorySource::new());
+
+/// The reference answers as the model does, and so as every other source does.
+#[tokio::test]
+async fn random_operations_have_the_same_answers() {
+    for seed in 0..100 {
+        random_operations_are_answered_as_the_model_does(&MemorySource::new(), seed, 120).await;
+    }
+}

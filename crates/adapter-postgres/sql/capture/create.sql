@@ -4,6 +4,8 @@ CREATE TABLE IF NOT EXISTS truekeep.capture (
   feed text PRIMARY KEY,
   relation text NOT NULL,
   incarnation text NOT NULL,
+  -- The cluster and the database that this life began in: the transactions that it numbers are theirs.
+  born text NOT NULL,
   key_form text NOT NULL,
   -- The signature that the last full pass over the table left behind.
   trusted text,
@@ -24,6 +26,9 @@ CREATE TABLE IF NOT EXISTS truekeep.consumer (
   pipeline text NOT NULL,
   counter bigint NOT NULL,
   passed pg_snapshot NOT NULL,
+  -- The start of the server under which a page was last handed out. Written before that page, so that a server without
+  -- it, or without a later one, never handed out what came after.
+  start text NOT NULL,
   -- The newest number that was drawn when this was written: what a restored source is numbered above.
   drawn bigint NOT NULL,
   PRIMARY KEY (feed, ledger, pipeline)

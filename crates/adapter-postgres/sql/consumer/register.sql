@@ -1,6 +1,6 @@
 -- An acknowledgement. Neither number goes back.
-INSERT INTO truekeep.consumer AS r (feed, ledger, pipeline, counter, passed, drawn)
-SELECT $1, $2, $3, $4, $5::text::pg_snapshot, last_value FROM {version}
+INSERT INTO truekeep.consumer AS r (feed, ledger, pipeline, counter, passed, start, drawn)
+SELECT $1, $2, $3, $4, $5::text::pg_snapshot, ({start}), last_value FROM {version}
 ON CONFLICT (feed, ledger, pipeline) DO UPDATE SET
   counter = greatest(r.counter, excluded.counter),
   passed = CASE WHEN pg_snapshot_xmax(r.passed) > pg_snapshot_xmax(excluded.passed)

@@ -5,5 +5,6 @@ BEGIN
     RETURN NULL;
   END IF;
   {deeds}
+  {tell}
   RETURN NULL;
 END

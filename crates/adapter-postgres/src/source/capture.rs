@@ -43,7 +43,9 @@ async fn tables(writing: &mut Transaction, relation: &Resolved) -> Worked<()> {
     let whole: bool = writing.row(whole).await?.try_get(0)?;
     let before = fill::stored(writing, relation).await?;
     let key_form = relation.key.describe();
-    if let Some(before) = before.as_ref().filter(|before| whole && before.key_form != key_form) {
+    let keeps = |before: &&fill::Stored| whole && before.ours;
+    if let Some(before) = before.as_ref().filter(keeps).filter(|before| before.key_form != key_form)
+    {
         let detail = format!(
             "the feed of {} has the key {}, the rules say {key_form}: run `truekeep capture remove` first",
             relation.table.name.quoted(),
@@ -52,12 +54,13 @@ async fn tables(writing: &mut Transaction, relation: &Resolved) -> Worked<()> {
         let error = PortError::new(INSTALL, FailureClass::Halted, Code::KEY_REFUSED);
         return Err(error.detail(detail).into());
     }
-    if !whole || before.is_none() {
-        // What is left of a feed that is not whole goes: a new life begins.
+    if !whole || !before.is_some_and(|before| before.ours) {
+        // What is left of a feed that is not whole, or was brought here from another database, goes: a new
+        // life begins. The transactions that the other numbered are none of this one's.
         drop_feed(writing, relation).await?;
         writing.run(of_feed(include_str!("../../sql/feed/create.sql"), relation)).await?;
     }
-    let query = Transaction::query(include_str!("../../sql/capture/add.sql"))
+    let query = Transaction::query(relation.statements.add.clone())
         .bind(names.stem().to_owned())
         .bind(relation.table.name.quoted())
         .bind(key_form);

@@ -6,6 +6,7 @@
 //! same snapshot (X45). Marks that wait hold the moment back (X41).
 
 use async_trait::async_trait;
+use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_core::limits::SOURCE_WRITE_ROWS_MAX;
 use truekeep_core::ports::{
@@ -19,7 +20,7 @@ use truekeep_postgres::sqlx::postgres::PgRow;
 use super::meta::{Seen, unless_missing};
 use super::resolve::Resolved;
 use super::snapshot::{Rest, to_moment, to_snapshot};
-use super::{Patience, PostgresSource, READ_MAX, WRITE_MAX, Worked, number};
+use super::{Patience, PostgresSource, WRITE_MAX, Worked, number};
 
 const READ: &str = "read the feed";
 
@@ -28,6 +29,8 @@ struct Read {
     page: ChangePage,
     /// The snapshot it was read in, if marks wait in it.
     marked: Option<Moment>,
+    /// The start of the server that has to be noted before the page is handed out.
+    start: Option<String>,
 }
 
 /// A row of the feed, and its place in the order.
@@ -82,7 +85,7 @@ async fn walk(
 ) -> Worked<(Vec<Change>, Place, bool)> {
     let before = Rest::of(after)?;
     let mut passed = after.passed.clone();
-    let here = Rest { timeline: Some(seen.timeline), log: Some(seen.log), ..Rest::default() };
+    let here = seen.here();
     let mut all = Vec::new();
     if before.target.is_some() {
         let mut rest = lines(reading, relation, &passed, &before, limit + 1).await?;
@@ -100,8 +103,9 @@ async fn walk(
     let end = fresh.len() <= room;
     let place = if end {
         let moved = before.target.is_some() || !fresh.is_empty();
-        // A place that stays is the same text, so that an idle run writes nothing.
-        if moved || before.timeline.is_some_and(|timeline| timeline != seen.timeline) {
+        // A place that stays is the same text, so that an idle run writes nothing; but for the server's next
+        // start, as only the last one is noted.
+        if moved || before.start.is_some_and(|start| Some(start) != here.start) {
             here.at(seen.now.clone())
         } else {
             after.clone()
@@ -140,14 +144,46 @@ impl PostgresSource {
                 };
                 let marked = seen.marks.then(|| seen.now.clone());
                 let moment = (end && !seen.marks).then(|| seen.now.clone());
-                Ok(Some(Read { page: ChangePage { changes, next, end, moment, view }, marked }))
+                let start = seen.start_to_note().filter(|_| view.continues);
+                let page = ChangePage { changes, next, end, moment, view };
+                Ok(Some(Read { page, marked, start }))
             };
             let work = work.await;
             if let Some(read) = self.settled(reading, work).await? {
+                if let Some(start) = &read.start {
+                    self.note_start(consumer, start).await?;
+                }
                 return Ok(read);
             }
             self.look_again().await?;
             again = false;
+        }
+    }
+}
+
+impl PostgresSource {
+    /// Notes the start of the server under which a consumer reads: a copy of before has no such note.
+    async fn note_start(&self, consumer: &Consumer, start: &str) -> Result<(), PortError> {
+        const OPERATION: &str = "note the server's start";
+        let relation = self.seen();
+        let mut patience = Patience::default();
+        loop {
+            let mut writing = self.writing(OPERATION, patience.statement_max()).await?;
+            let query = Transaction::query(relation.statements.started.clone())
+                .bind(relation.names.stem().to_owned())
+                .bind(consumer.ledger.as_str().to_owned())
+                .bind(consumer.pipeline.as_str().to_owned())
+                .bind(start.to_owned());
+            let noted = writing.rows(query).await.map(|rows| !rows.is_empty()).map_err(Into::into);
+            match writing.end(noted).await {
+                Err(error) => patience.again(error).await?,
+                Ok(true) => return Ok(()),
+                // It was started once more meanwhile.
+                Ok(false) => {
+                    let code = Code::SOURCE_UNAVAILABLE;
+                    return Err(PortError::new(OPERATION, FailureClass::Retry, code));
+                }
+            }
         }
     }
 }
@@ -199,6 +235,7 @@ impl Feed for PostgresSource {
         after: &Place,
         limit: u32,
     ) -> Result<ChangePage, PortError> {
+        self.woken().await;
         let limit = limit.max(1) as usize;
         let read = self.read_page(consumer, after, limit).await?;
         if read.marked.is_none() {
@@ -302,24 +339,14 @@ impl Feed for PostgresSource {
     }
 
     async fn pulse(&self) -> Result<Pulsed, PortError> {
-        let relation = self.seen();
-        let before = self.pulsed.lock().expect("no holder of the lock panics").0.clone();
-        let access = truekeep_postgres::Access::Snapshot { of: &[], statement_max: READ_MAX };
-        let mut reading = self.database.begin("look for changes", access).await?;
-        let work = async {
-            let query = Transaction::query(relation.statements.pulse.clone());
-            let row = reading.row(query.bind(to_snapshot(&before))).await?;
-            let now = to_moment(&row.try_get::<String, _>(1)?)?;
-            Ok((row.try_get::<bool, _>(0)?, now))
-        };
-        let work = work.await;
-        let (stirs, now) = reading.end(work).await?;
-        let mut pulsed = self.pulsed.lock().expect("no holder of the lock panics");
-        if stirs {
-            pulsed.1 += 1;
+        if self.ear.is_to_look() {
+            return Ok(self.look().await?.1);
         }
-        pulsed.0 = std::mem::take(&mut pulsed.0).or_later(now);
-        Ok(Pulsed(pulsed.1))
+        Ok(Pulsed(self.pulsed.lock().expect("no holder of the lock panics").1))
+    }
+
+    async fn stirred(&self) {
+        self.told().await;
     }
 }
 

@@ -57,7 +57,7 @@ struct Stage {
 impl Stage {
     /// The feed's row, locked.
     async fn lock(writing: &mut Transaction, relation: &Resolved) -> Worked<Self> {
-        let query = Transaction::query(include_str!("../../sql/capture/load.sql"));
+        let query = Transaction::query(relation.statements.stored.clone());
         let rows = writing.rows(query.bind(relation.names.stem().to_owned())).await;
         let rows = rows.map_err(|error| unless_missing(FILL, relation, error))?;
         let row = rows.first().ok_or_else(|| missing(FILL, relation))?;
@@ -83,6 +83,8 @@ pub(super) struct Stored {
     pub key_form: String,
     pub trusted: Option<String>,
     pub filling: bool,
+    /// Whether its life began in this database.
+    pub ours: bool,
 }
 
 /// The feed's row, locked; none if there is none.
@@ -90,13 +92,14 @@ pub(super) async fn stored(
     writing: &mut Transaction,
     relation: &Resolved,
 ) -> Worked<Option<Stored>> {
-    let query = Transaction::query(include_str!("../../sql/capture/load.sql"));
+    let query = Transaction::query(relation.statements.stored.clone());
     let rows = writing.rows(query.bind(relation.names.stem().to_owned())).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(Some(Stored {
         key_form: row.try_get(0)?,
         trusted: row.try_get(1)?,
         filling: row.try_get::<Option<String>, _>(2)?.is_some(),
+        ours: row.try_get(8)?,
     }))
 }
 

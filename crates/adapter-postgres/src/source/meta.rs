@@ -11,27 +11,24 @@ use truekeep_postgres::sqlx::Row;
 use truekeep_postgres::sqlx::postgres::PgRow;
 use truekeep_postgres::{Failure, Transaction};
 
+use super::line::Line;
 use super::resolve::Resolved;
-use super::snapshot::{Rest, log_position, to_moment};
+use super::snapshot::{Rest, to_moment};
 
 /// The source in one snapshot.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub now: Moment,
-    pub timeline: u32,
-    /// How far the server's log was when this was read.
-    pub log: u64,
     /// Whether marks wait.
     pub marks: bool,
     /// What the statements must have been made for.
     pub shape: String,
+    line: Line,
     incarnation: String,
     trusted: Option<String>,
     filling: bool,
     pruned: Moment,
     registration: Option<Registration>,
-    /// Where the log of the timeline before this one ended, if the server remembers.
-    forked: Option<u64>,
     signature: String,
 }
 
@@ -88,21 +85,15 @@ impl Seen {
                 passed: moment(7)?,
             }),
         };
-        let (life, system, database): (String, String, i64) =
-            (row.try_get(1)?, row.try_get(8)?, row.try_get(9)?);
-        let timeline: String = row.try_get(10)?;
-        let log: String = row.try_get(11)?;
-        let forked: Option<String> = row.try_get(12)?;
+        let (life, born): (String, String) = (row.try_get(1)?, row.try_get(2)?);
         Ok(Self {
             now: moment(0)?,
-            incarnation: format!("{life}.{system}.{database}"),
-            trusted: row.try_get(2)?,
-            filling: row.try_get(3)?,
-            pruned: moment(4)?,
+            incarnation: format!("{life}.{born}"),
+            trusted: row.try_get(3)?,
+            filling: row.try_get(4)?,
+            pruned: moment(5)?,
             registration,
-            timeline: u32::from_str_radix(&timeline, 16).unwrap_or(0),
-            log: log_position(&log).unwrap_or(0),
-            forked: forked.as_deref().and_then(log_position),
+            line: Line::read(row, 8)?,
             marks: row.try_get(13)?,
             signature: row.try_get::<Option<String>, _>(14)?.unwrap_or_default(),
             shape: row.try_get::<Option<String>, _>(15)?.unwrap_or_default(),
@@ -127,25 +118,27 @@ impl Seen {
             newest: self.now.clone(),
             pruned: self.pruned.clone(),
             continues: self.continues(at)?,
+            repairable: self.line.is_earlier(&Rest::of(at)?),
             registration: self.registration.clone(),
             capture: self.capture()?,
         })
+    }
+
+    /// The start of the server that has to be noted before a page is handed out.
+    pub fn start_to_note(&self) -> Option<String> {
+        self.line.unnoted()
+    }
+
+    /// What a place that is made now says of the server.
+    pub fn here(&self) -> Rest {
+        self.line.here()
     }
 
     /// Whether this is the source that gave the place, and lost nothing since.
     fn continues(&self, at: &Place) -> Result<bool, Failure> {
         let rest = Rest::of(at)?;
         let target = rest.target.as_ref().is_none_or(|target| self.now.includes(target));
-        let line = match rest.timeline {
-            None => true,
-            Some(timeline) if timeline == self.timeline => true,
-            // A server that was promoted lost what it had not replayed; long after it, nobody knows.
-            Some(timeline) => {
-                timeline < self.timeline
-                    && self.forked.zip(rest.log).is_some_and(|(forked, log)| log <= forked)
-            }
-        };
-        Ok(line && target && self.now.includes(&at.passed))
+        Ok(self.line.goes_on(&rest) && target && self.now.includes(&at.passed))
     }
 }
 

@@ -11,6 +11,7 @@ use truekeep_core::Moment;
 use truekeep_core::failure::{FailureClass, PortError};
 use truekeep_postgres::{Access, Database, Failure, Options, Role, Transaction};
 
+mod advice;
 mod audit;
 mod capture;
 mod durable;
@@ -18,6 +19,7 @@ mod feed;
 mod fill;
 mod introspect;
 mod key;
+mod line;
 mod marks;
 mod meta;
 mod names;
@@ -31,9 +33,11 @@ mod table;
 mod tokens;
 mod triggers;
 mod types;
+mod wake;
 
+pub use advice::OpenTransaction;
 pub use introspect::{TableShape, introspect};
-pub use truekeep_core::relation::{Column, Projection, RelationSpec, Watch};
+pub use truekeep_core::relation::{Cause, Column, Projection, RelationSpec, Unindexed, Watch};
 
 use resolve::{Kept, Resolved};
 
@@ -55,6 +59,7 @@ pub struct PostgresSource {
     kept: Arc<Kept>,
     /// The snapshot in which changes were last looked for, and how often there were any.
     pulsed: Arc<std::sync::Mutex<(Moment, u64)>>,
+    ear: Arc<wake::Ear>,
 }
 
 impl PostgresSource {
@@ -69,7 +74,9 @@ impl PostgresSource {
         spec: RelationSpec,
         patience: Duration,
     ) -> Result<Self, PortError> {
-        let options = Options { patience, ..Options::of(Role::Source) };
+        let of_source = Options::of(Role::Source);
+        // One more listens.
+        let options = Options { patience, connections: of_source.connections + 1, ..of_source };
         let database = Database::open(address, options).await?;
         let resolved = Self::resolve(&database, &spec).await?;
         Ok(Self {
@@ -77,6 +84,7 @@ impl PostgresSource {
             spec: Arc::new(spec),
             kept: Arc::new(Kept::new(resolved)),
             pulsed: Arc::default(),
+            ear: Arc::default(),
         })
     }
 

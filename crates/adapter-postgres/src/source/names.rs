@@ -97,6 +97,17 @@ impl FeedNames {
         self.ours("mark")
     }
 
+    /// What is notified of while somebody sleeps, unquoted.
+    pub fn channel(&self) -> String {
+        format!("{SCHEMA}_{}", self.stem)
+    }
+
+    /// The number of the lock that a sleeper holds, as SQL text.
+    pub fn sleep(&self) -> String {
+        let number = u64::from_str_radix(&digest([SCHEMA, self.stem.as_str()], 15), 16);
+        number.unwrap_or_default().to_string()
+    }
+
     /// A trigger, unquoted.
     pub fn trigger(&self, kind: &str) -> String {
         format!("truekeep_{kind}_{}", self.stem)

@@ -26,6 +26,11 @@ pub(super) fn to_moment(snapshot: &str) -> Result<Moment, PortError> {
     })
 }
 
+/// A start of the server: when the program was started, in microseconds, and the position up to which
+/// it replayed its log, if it had to. A server whose processes crashed replays, and is started no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Start(pub i64, pub Option<u64>);
+
 /// What a place says beyond what was passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rest {
@@ -35,6 +40,9 @@ pub(super) struct Rest {
     /// The server's log up to which everything was on disk when it was made.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "l")]
     pub log: Option<u64>,
+    /// The start of the server since when it ran then; none if nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "s")]
+    pub start: Option<Start>,
     /// The snapshot whose rows are handed out in pages.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "t")]
     pub target: Option<Moment>,
@@ -88,11 +96,12 @@ mod tests {
     #[test]
     fn a_place_is_kept_as_text() {
         let target = Some(to_moment("10:20:10").expect("a moment"));
-        let rest = Rest { timeline: Some(1), log: Some(42), target, row: Some((12, 7)) };
+        let start = Some(Start(7, None));
+        let rest = Rest { timeline: Some(1), log: Some(42), start, target, row: Some((12, 7)) };
         let place = rest.at(to_moment("5:9:5").expect("a moment"));
         assert_eq!(
             place.rest,
-            r#"{"i":1,"l":42,"t":"10:20:","r":[12,7]}"#.replace("10:20:", "10:20:10")
+            r#"{"i":1,"l":42,"s":[7,null],"t":"10:20:","r":[12,7]}"#.replace("10:20:", "10:20:10")
         );
         assert_eq!(Rest::of(&place).expect("read"), rest);
     }

@@ -46,6 +46,8 @@ pub(super) struct Statements {
     pub counts: String,
     pub prune: String,
     pub register: String,
+    /// Notes the start of the server that a consumer reads under.
+    pub started: String,
     /// Gives keys numbers; only those that have none; says what the table says of them.
     pub record: String,
     pub record_new: String,
@@ -59,6 +61,10 @@ pub(super) struct Statements {
     pub audit_feed: String,
     /// Rows with what the feed says of them.
     pub audit_table: [String; 2],
+    /// Begins a feed's life.
+    pub add: String,
+    /// The feed's row, locked.
+    pub stored: String,
     /// Says that all rows are to be recorded.
     pub begin_fill: String,
     /// Moves the numbers on.
@@ -98,6 +104,12 @@ pub(super) fn recording(names: &FeedNames, named: &str, conflict: &str) -> (Stri
 /// What a recorded key that has a row in the feed gets.
 pub(super) const UPDATE: &str = include_str!("../../sql/record/update.sql");
 
+/// Which database this is.
+const BORN: &str = include_str!("../../sql/server/born.sql");
+
+/// Which start of the server this is.
+const START: &str = include_str!("../../sql/server/start.sql");
+
 impl Statements {
     pub fn of(
         table: &Table,
@@ -125,7 +137,13 @@ impl Statements {
         Self {
             view: template(
                 include_str!("../../sql/capture/view.sql"),
-                &[("mark", &mark), ("signature", &signature), ("shape", &shape)],
+                &[
+                    ("mark", &mark),
+                    ("born", BORN),
+                    ("start", START),
+                    ("signature", &signature),
+                    ("shape", &shape),
+                ],
             ),
             changes: changes(""),
             changes_within: changes(
@@ -141,7 +159,11 @@ impl Statements {
             keys: template(include_str!("../../sql/feed/keys.sql"), &keys),
             counts: of_feed(include_str!("../../sql/feed/counts.sql")),
             prune: of_feed(include_str!("../../sql/feed/prune.sql")),
-            register: of_feed(include_str!("../../sql/consumer/register.sql")),
+            register: template(
+                include_str!("../../sql/consumer/register.sql"),
+                &[("version", &version), ("start", START)],
+            ),
+            started: template(include_str!("../../sql/consumer/start.sql"), &[("start", START)]),
             record: format!("{record} RETURNING f.key, f.xid::text"),
             record_new: format!("{record_new} RETURNING f.key, f.xid::text"),
             look,
@@ -150,6 +172,8 @@ impl Statements {
             walk: walk(table, key, ""),
             audit_feed: audit_feed(&own, &feed, key),
             audit_table: walk(table, key, &feed),
+            add: template(include_str!("../../sql/capture/add.sql"), &[("born", BORN)]),
+            stored: template(include_str!("../../sql/capture/load.sql"), &[("born", BORN)]),
             begin_fill: of_feed(include_str!("../../sql/capture/begin_fill.sql")),
             lift: of_feed(include_str!("../../sql/feed/lift.sql")),
             estimate: estimate(table),

@@ -8,6 +8,7 @@ use super::key::KeyShape;
 use super::names::{FeedNames, TableName, digest, literal, quote};
 use super::statements::{UPDATE, named, recording, template};
 use super::table::{Member, Table};
+use super::wake::tell;
 
 /// When a trigger fires, as the catalog has it.
 const ROW: i16 = 1;
@@ -205,7 +206,7 @@ impl Wanted {
         };
         let body = template(
             include_str!("../../sql/trigger/body.sql"),
-            &[("some", some), ("deeds", deeds)],
+            &[("some", some), ("deeds", deeds), ("tell", &tell(names))],
         );
         self.function(names, label, body);
         let kind = if table.by_row { kind | ROW } else { kind };

@@ -29,7 +29,6 @@ use super::resolve::Resolved;
 use super::triggers::{LIVE, MARK_COLUMNS};
 
 pub(super) use finding::unindexed;
-pub use finding::{Cause, Unindexed};
 use finding::{Finding, Scan};
 
 /// Steps of one fold, each a snapshot and a transaction: a page of changes waits no longer for

@@ -167,6 +167,8 @@ impl Meta {
                     .caused_by(error)
             })?,
             continues: continues(connection, relation, at, &newest, registration.as_ref())?,
+            // A file says of itself neither where it is from nor that it was put there.
+            repairable: true,
             newest,
             pruned: Moment::at(version(self.pruned)),
             registration,

@@ -34,8 +34,7 @@ mod tokens;
 mod triggers;
 
 pub use introspect::{TableShape, introspect};
-pub use marks::{Cause, Unindexed};
-pub use truekeep_core::relation::{Column, Projection, RelationSpec, Watch};
+pub use truekeep_core::relation::{Cause, Column, Projection, RelationSpec, Unindexed, Watch};
 
 use durable::{Durable, Identity, identity};
 use marks::Expansion;

@@ -3,6 +3,7 @@
 mod audit;
 mod changes;
 mod conformance;
+mod equality;
 mod files;
 mod fixture;
 mod keys;

@@ -7,7 +7,7 @@ use truekeep_core::{Key, Rank};
 
 use super::SinkUnderTest;
 use super::batches::{delete, listed, rank, send, upsert};
-use super::draws::Draws;
+use crate::draws::Draws;
 
 const HISTORIES: u64 = 24;
 const KEYS: u64 = 6;

@@ -35,10 +35,11 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// Only an earlier state of the same feed can be repaired; another feed is another database.
+    /// Only an earlier state of the same feed can be repaired; another feed is another database, and one
+    /// beside the real one is left alone (X54).
     pub(super) fn of(before: Option<&Tail>, code: &Code, view: &SourceView) -> Option<Self> {
         let same = before.is_some_and(|tail| tail.feed == view.incarnation);
-        (same && *code == Code::SOURCE_WENT_BACK).then(|| Self {
+        (same && view.repairable && *code == Code::SOURCE_WENT_BACK).then(|| Self {
             feed: view.incarnation.clone(),
             registration: view.registration.clone(),
         })

@@ -89,6 +89,7 @@ fn view() -> SourceView {
         newest: moment(60),
         pruned: moment(40),
         continues: true,
+        repairable: true,
         registration: Some(registration(3, 40)),
         capture: CaptureState::Trusted(Signature::parse("signature").expect("valid")),
     }

@@ -101,6 +101,10 @@ pub struct SourceView {
     /// Whether the place that was asked for is one that this feed gave: false if the feed is older
     /// than that place, or has gone on from before it in another way.
     pub continues: bool,
+    /// Whether it may be an earlier state of the feed that gave that place, put in its stead. False if it
+    /// is known to be another one beside it, and where a source that went back must have been started
+    /// again, but was not. Decides nothing while the feed goes on.
+    pub repairable: bool,
     /// What this consumer last acknowledged.
     pub registration: Option<Registration>,
     /// Whether every change is recorded.
@@ -187,6 +191,13 @@ pub trait Feed: Debug + Send + Sync {
     /// A number that differs after another connection has committed. Costs next to nothing. It
     /// may differ without a change of this relation; it decides nothing.
     async fn pulse(&self) -> Result<Pulsed, PortError>;
+
+    /// Returns soon after another connection has committed, if the source can be told so; else never. It
+    /// may miss one and may return for none: the caller looks at the pulse, and does so now and then all
+    /// the same. To give it up and to call it again loses nothing.
+    async fn stirred(&self) {
+        std::future::pending().await
+    }
 }
 
 /// What a record is now.

@@ -8,7 +8,7 @@ use truekeep_core::failure::PortError;
 use truekeep_core::ports::{Feed, Records};
 use truekeep_sink_postgres::{ColumnType, Layout, MirrorColumn, MirrorSpec, PostgresSink};
 
-use super::source::spec;
+use super::source::{advice, spec};
 use super::{BUSY_MAX, FoundTable, Purpose, SourcePorts};
 use crate::config::{Address, Config, LayoutConfig, PipelineConfig, SourceConfig, TableConfig};
 use crate::rules::Rules;
@@ -50,6 +50,7 @@ pub(super) async fn open(
     let columns = source.shape().into_iter().map(|column| (column.name, column.declared_type));
     let rules = Rules::of(pipeline, config.sink_of(pipeline), &source.fingerprint_parts());
     let columns = columns.collect();
+    let advice = source.unindexed().await?.into_iter().map(advice).collect();
     let source = Arc::new(source);
     Ok(SourcePorts {
         feed: Arc::clone(&source) as Arc<dyn Feed>,
@@ -57,8 +58,25 @@ pub(super) async fn open(
         capture: source,
         columns,
         rules,
-        advice: Vec::new(),
+        advice,
     })
+}
+
+/// Who keeps transactions open for long on the server of a table, in words.
+///
+/// # Errors
+/// The source's.
+pub(crate) async fn open_for_long(
+    pipeline: &PipelineConfig,
+    address: &Address,
+    longer_than: Duration,
+) -> Result<Vec<String>, PortError> {
+    let source = PostgresSource::open(address.url(), spec(pipeline), BUSY_MAX).await?;
+    let found = source.open_transactions(longer_than).await?.into_iter();
+    let told = |one: truekeep_adapter_postgres::OpenTransaction| {
+        format!("{} is open for {} s", one.who, one.age.as_secs())
+    };
+    Ok(found.map(told).collect())
 }
 
 /// Looks at the tables of a server's database.

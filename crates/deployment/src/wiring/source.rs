@@ -74,7 +74,7 @@ pub async fn open_source(
     })
 }
 
-fn advice(found: Unindexed) -> Advice {
+pub(super) fn advice(found: Unindexed) -> Advice {
     let Unindexed { table, cause, indexes } = found;
     let text = match cause {
         Cause::Change(related) => {

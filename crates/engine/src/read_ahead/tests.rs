@@ -35,6 +35,7 @@ fn page(after: u64, limit: u32) -> ChangePage {
             newest: at(NEWEST).passed,
             pruned: Moment::BEGINNING,
             continues: true,
+            repairable: true,
             registration: None,
             capture,
         },

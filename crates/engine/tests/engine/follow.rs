@@ -124,6 +124,26 @@ async fn a_change_between_the_last_read_and_the_wait_is_not_slept_over() {
     running.stop().await;
 }
 
+/// A change that the source tells of is not waited for, and a word that comes to nothing does no harm.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_told_arrives_at_once() {
+    let mut world = World::new();
+    world.settings.poll_every = std::time::Duration::from_secs(600);
+    world.settings.idle_every = std::time::Duration::from_secs(600);
+    let process = world.process();
+    let running = process.start();
+    pass(5).await;
+    for round in 0..3 {
+        process.tap.stirs.notify_one();
+        pass_ms(1).await;
+        world.rows(round..round + 5, &format!("round {round}"));
+        process.tap.stirs.notify_one();
+        pass_ms(1).await;
+        assert!(world.equal(), "round {round}");
+    }
+    running.stop().await;
+}
+
 /// A lost wake-up costs no more than the idle look.
 #[tokio::test(start_paused = true)]
 async fn without_a_change_counter_changes_arrive_with_the_idle_look() {

@@ -167,7 +167,7 @@ fn look_up(source: &Path, mirror: &Path) -> Result<u64, Box<dyn Error>> {
 
 /// Compares both sides; returns how many differences there are.
 pub async fn whole(
-    source: &truekeep_adapter_sqlite::SqliteSource,
+    source: &impl database::Source,
     sink: impl Sink + 'static,
     ledger: &Path,
     kind: Kind,

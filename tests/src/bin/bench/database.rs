@@ -11,7 +11,7 @@ use truekeep::entropy::RandomEntropy;
 use truekeep::spill::FolderSpill;
 use truekeep_adapter_sqlite::{Projection, RelationSpec, SqliteLedger, SqliteSource, Watch};
 use truekeep_core::compare::Owns;
-use truekeep_core::ports::{Capture, Sink};
+use truekeep_core::ports::{Capture, Feed, Records, Sink};
 use truekeep_core::{Fingerprint, PipelineName, ScopeId};
 use truekeep_engine::{Pipeline, Ports};
 use truekeep_sink_sqlite::{Layout, MirrorColumn, MirrorSpec, SqliteSink};
@@ -86,7 +86,7 @@ pub async fn watching(path: &Path, watch: Vec<Watch>) -> Result<SqliteSource, Bo
 }
 
 /// Installs capture and fills it.
-pub async fn capture(source: &SqliteSource) -> Result<(), Box<dyn Error>> {
+pub async fn capture(source: &impl Source) -> Result<(), Box<dyn Error>> {
     source.install().await?;
     while !source.fill().await?.done {}
     Ok(())
@@ -113,9 +113,14 @@ pub async fn ports(path: &Path) -> Result<Ports, Box<dyn Error>> {
     })
 }
 
+/// A source of any kind.
+pub trait Source: Feed + Records + Capture + Clone + 'static {}
+
+impl<S: Feed + Records + Capture + Clone + 'static> Source for S {}
+
 /// The pipeline from source to sink.
 pub fn pipeline(
-    source: &SqliteSource,
+    source: &impl Source,
     sink: impl Sink + 'static,
 ) -> Result<Pipeline, Box<dyn Error>> {
     Ok(Pipeline {

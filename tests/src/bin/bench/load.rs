@@ -89,7 +89,7 @@ fn bare_loop(source: &Path, mirror: &Path) -> rusqlite::Result<()> {
 
 /// Follows to the end and says how many rows the mirror has.
 pub async fn follow(
-    source: &truekeep_adapter_sqlite::SqliteSource,
+    source: &impl database::Source,
     mirror: &Path,
     ledger: &Path,
 ) -> Result<u64, Box<dyn Error>> {

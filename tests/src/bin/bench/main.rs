@@ -13,6 +13,7 @@ mod load;
 mod measure;
 mod memory;
 mod mirror;
+mod postgres;
 mod search;
 
 use std::error::Error;
@@ -21,7 +22,7 @@ use measure::Figure;
 
 /// Everything that can be measured, by name.
 const NAMES: &[&str] =
-    &["load", "capture", "compare", "memory", "idle", "items", "search", "mirror"];
+    &["load", "capture", "compare", "memory", "idle", "items", "search", "mirror", "postgres"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = 1_000_000;
@@ -48,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "memory" => memory::run(rows)?,
             "search" => search::run(rows)?,
             "mirror" => mirror::run(rows)?,
+            "postgres" => postgres::run(rows)?,
             _ => idle::run()?,
         };
         for figure in figures {

@@ -350,6 +350,7 @@ fn source_view(view: View) -> SourceView {
         newest: Moment::at(version(view.newest)),
         pruned: Moment::at(version(view.pruned)),
         continues: true,
+        repairable: true,
         registration: view.acknowledged.map(registration),
         capture: CaptureState::Trusted(Signature::parse("capture").expect("valid")),
     }

@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, params_from_iter};
 use serde_json::Value as Json;
+use truekeep_core::relation::{Cause, Unindexed};
 use truekeep_sqlite::Failure;
 
 use super::Mark;
@@ -275,26 +276,6 @@ fn is_searched(connection: &Connection, select: &str) -> Result<bool, Failure> {
     let mut looks =
         lines.iter().filter(|line| line.starts_with("SCAN") || line.starts_with("SEARCH"));
     Ok(looks.all(|line| line.starts_with("SEARCH") && line.contains("=?")))
-}
-
-/// What makes us look at every row of a table because no index finds the ones that are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// Each change of this related table.
-    Change(String),
-    /// Each document.
-    Document,
-}
-
-/// A table that is looked through as a whole, again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unindexed {
-    /// The table.
-    pub table: String,
-    /// When that is.
-    pub cause: Cause,
-    /// The statements that make the indexes which help; none if no index does.
-    pub indexes: Vec<String>,
 }
 
 /// The tables that are looked through as a whole because of what is watched.

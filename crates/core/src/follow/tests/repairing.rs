@@ -38,7 +38,11 @@ fn a_source_that_went_back_is_repaired_only_once_the_same_was_seen_twice() {
 /// X54.
 #[test]
 fn another_source_or_another_loss_is_never_repaired() {
-    let table: [(&str, Opened); 4] = [
+    let table: [(&str, Opened); 5] = [
+        ("a server beside the real one", {
+            let view = SourceView { repairable: false, ..restored().view };
+            Opened { view, ..restored() }
+        }),
         ("another feed", {
             let view = SourceView { incarnation: incarnation("other"), ..view() };
             Opened { view, mark: Some(mark()) }

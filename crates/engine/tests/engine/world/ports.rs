@@ -186,6 +186,9 @@ impl Feed for Tapped<MemorySource> {
     async fn pulse(&self) -> Result<Pulsed, PortError> {
         pass!(self, "feed.pulse", Feed::pulse(&*self.port))
     }
+    async fn stirred(&self) {
+        self.tap.stirs.notified().await;
+    }
 }
 
 #[async_trait]

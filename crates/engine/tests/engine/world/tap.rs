@@ -70,6 +70,8 @@ pub struct Tap {
     able: Mutex<Option<Limit>>,
     /// Told when a record killed its sender.
     pub killed: Notify,
+    /// Told when the source is to tell of a change.
+    pub stirs: Notify,
 }
 
 impl Tap {
@@ -82,6 +84,7 @@ impl Tap {
             sent: Mutex::default(),
             able: Mutex::default(),
             killed: Notify::new(),
+            stirs: Notify::new(),
         }
     }
 

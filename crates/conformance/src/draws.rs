@@ -2,15 +2,15 @@
 
 /// The generator SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Debug)]
-pub(super) struct Draws(u64);
+pub(crate) struct Draws(u64);
 
 impl Draws {
-    pub(super) fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below `bound`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Draws {
     }
 
     /// Puts items into another order.
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1);
             items.swap(last, usize::try_from(other).expect("an index"));
