@@ -32,7 +32,7 @@ const PARTS: [&str; 8] = [
 ];
 
 /// What installing capture runs, and removing it.
-const RUN: [&str; 9] = [
+const RUN: [&str; 10] = [
     "capture/create",
     "capture/drop",
     "feed/create",
@@ -42,6 +42,7 @@ const RUN: [&str; 9] = [
     "trigger/emptied",
     "trigger/mark",
     "trigger/truncate",
+    "wake/tell",
 ];
 
 async fn prepared(db: &mut PgConnection, name: &str, statement: &str) {
@@ -138,6 +139,8 @@ async fn every_statement_prepares() {
         ("signature", &relation.statements.signature),
         ("stem", &literal(relation.names.stem())),
         ("conflict", "NOTHING"),
+        ("start", START),
+        ("born", BORN),
     ];
     let mut left = BTreeSet::new();
     for (name, text) in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sql")) {
