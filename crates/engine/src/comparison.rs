@@ -116,9 +116,9 @@ impl Stretch {
         self.equal += next.equal;
     }
 
-    /// Whether as many keys are in hand as a page has.
-    pub(crate) fn is_full(&self, page: u32) -> bool {
-        self.differing.len() + self.gone.len() >= page as usize
+    /// Whether at least so many keys are in hand.
+    pub(crate) fn is_full(&self, keys: usize) -> bool {
+        self.differing.len() + self.gone.len() >= keys
     }
 }
 

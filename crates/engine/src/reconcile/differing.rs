@@ -12,11 +12,11 @@ use truekeep_core::failure::PortError;
 use truekeep_core::ports::Clock;
 use truekeep_core::{Key, RunId, limits};
 
-use super::look::PAGE;
+use super::look::DIFFERENCES_PER_STEP;
 use crate::comparison::{Comparison, Sides, Stretch};
 
-/// Keys that are kept in mind.
-const KEYS_MAX: usize = 10_000;
+/// Keys that are kept in mind: some hundred kilobytes of them.
+const KEYS_MAX: usize = 2_000;
 
 /// Keys of either side that are read at once near one that is looked for.
 const NEAR: u32 = 16;
@@ -69,7 +69,7 @@ impl Differing {
             }
             place = comparison.place().cloned();
             let over = clock.monotonic().saturating_sub(began) >= limits::BESIDE_STEP;
-            if place.is_none() || over || seen.is_full(PAGE) {
+            if place.is_none() || over || seen.is_full(DIFFERENCES_PER_STEP) {
                 break;
             }
         }

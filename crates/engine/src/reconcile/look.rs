@@ -30,6 +30,10 @@ pub(super) const PAGE: u32 = 1_000;
 /// Parts that one step compares at most.
 const PARTS_PER_STEP: u32 = 64;
 
+/// Differences after which a step goes on with no further part: they are few enough to be held beside a
+/// page, and many enough for one write.
+pub(super) const DIFFERENCES_PER_STEP: usize = 200;
+
 /// Records that are kept in mind because their repair is being tried, and a page more.
 const AWAITED_MAX: usize = 10_000;
 
@@ -166,14 +170,21 @@ impl Runner {
         let Some(pass) = &mut held.pass else {
             return match held.differing.as_ref().filter(|known| known.is_of(&beside.run)) {
                 Some(known) => known.compare(sides, after, clock).await,
-                None => next_parts(Comparison::begin(sides, after, PAGE), clock).await,
+                None => {
+                    next_parts(Comparison::begin(sides, after, PAGE), PARTS_PER_STEP, clock).await
+                }
             };
         };
         let (sorted, cursor, since) = pass.parts(sides.cursor);
         (sides.cursor, sides.since) = (cursor, Some(since));
         let (stretch, next) = match sorted {
-            Some(sorted) => next_parts(Comparison::over(sides, sorted, after, PAGE), clock).await?,
-            None => next_parts(Comparison::begin(sides, after, PAGE), clock).await?,
+            // What is sorted is held until the checkpoint, since a step may come again.
+            Some(sorted) => {
+                next_parts(Comparison::over(sides, sorted, after, PAGE), 1, clock).await?
+            }
+            None => {
+                next_parts(Comparison::begin(sides, after, PAGE), PARTS_PER_STEP, clock).await?
+            }
         };
         pass.moves_to(next.clone());
         held.pass.take_if(|_| next.is_none());
@@ -304,15 +315,16 @@ impl Runner {
 /// is one write in the source.
 async fn next_parts(
     mut comparison: Comparison<'_>,
+    most: u32,
     clock: &dyn Clock,
 ) -> Result<(Stretch, Option<Key>), PortError> {
     let (began, mut seen) = (clock.monotonic(), Stretch::default());
-    for _ in 0..PARTS_PER_STEP {
+    for _ in 0..most {
         let Some(part) = comparison.advance().await? else { break };
         seen.extend(part);
         seen.gone.extend(comparison.gone().await?);
         let over = clock.monotonic().saturating_sub(began) >= limits::BESIDE_STEP;
-        if over || seen.is_full(PAGE) || comparison.place().is_none() {
+        if over || seen.is_full(DIFFERENCES_PER_STEP) || comparison.place().is_none() {
             break;
         }
     }
