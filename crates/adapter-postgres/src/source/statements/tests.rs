@@ -10,6 +10,8 @@ use truekeep_core::ports::Capture;
 use super::*;
 use crate::source::{PostgresSource, RelationSpec, Watch};
 
+mod plans;
+
 #[test]
 fn what_is_put_into_a_template_is_not_looked_at_again() {
     assert_eq!(template("a {x} {y} {z", &[("x", "{y}"), ("y", "'{}'")]), "a {y} '{}' {z");
