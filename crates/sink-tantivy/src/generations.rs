@@ -39,6 +39,9 @@ const SERVED_BESIDE: &str = ".tmp-served.json";
 const SWAP_LOCK: &str = ".truekeep-swap.lock";
 /// Before the number in the name of a generation's folder.
 const PREFIX: &str = "generation-";
+/// So many readers may come too late for a generation that is removed, one after the other: each
+/// had read its name before, and makes one lock.
+const LATE_READERS_MAX: usize = 1_000;
 /// Counts the forms of the file.
 const FORM: u32 = 1;
 
@@ -59,7 +62,8 @@ enum Step {
     Rename(PathBuf, PathBuf),
     /// Removes a file, if it is there.
     Remove(PathBuf),
-    /// Removes an empty folder, if it is there.
+    /// Removes a folder, if it is there, with the locks of readers that come too late: whoever has
+    /// read its name before it is gone makes one in it before finding no `meta.json`.
     RemoveFolder(PathBuf),
 }
 
@@ -74,9 +78,24 @@ impl Step {
             Self::Sync(path) => File::open(path)?.sync_all(),
             Self::Rename(from, to) => std::fs::rename(from, to),
             Self::Remove(file) => there(std::fs::remove_file(file)),
-            Self::RemoveFolder(folder) => there(std::fs::remove_dir(folder)),
+            Self::RemoveFolder(folder) => there(remove_with_late_locks(folder)),
         }
     }
+}
+
+fn remove_with_late_locks(folder: &Path) -> io::Result<()> {
+    let lock = folder.join(&META_LOCK.filepath);
+    for _ in 0..LATE_READERS_MAX {
+        match std::fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            removed => return removed,
+        }
+        match std::fs::remove_file(&lock) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    std::fs::remove_dir(folder)
 }
 
 /// The folder of a generation.

@@ -206,6 +206,20 @@ async fn swap_beside_another_is_tried_again() {
     generations.swap(&number(1, FIRST, SECOND)).await.expect("swapped");
 }
 
+/// A reader that has read a generation's name makes a lock in its folder, even if that is being
+/// removed; anything else in it is nobody's to remove.
+#[test]
+fn removal_takes_late_readers_locks_along() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = folder.path().join("generation-2");
+    for (name, removed) in [(&*META_LOCK.filepath, true), (Path::new("notes.txt"), false)] {
+        std::fs::create_dir(&own).expect("made");
+        std::fs::write(own.join(name), "").expect("written");
+        let taken = Step::RemoveFolder(own.clone()).take();
+        assert_eq!((taken.is_ok(), own.exists()), (removed, !removed), "{}", name.display());
+    }
+}
+
 #[test]
 fn name_of_a_generation_is_one_of_ours_and_no_other() {
     let all = [1, 2, 10, u64::MAX].map(Generation::new);
