@@ -131,7 +131,12 @@ impl World {
             return self.run(arguments);
         }
         let binary = self.path("truekeep-copy");
-        std::fs::copy(env!("CARGO_BIN_EXE_truekeep"), &binary).expect("copied");
+        // Another program writes it: while a thread of this one did, any child that was started
+        // beside it would hold it open to write, and nobody could run it.
+        let mut copy = Command::new("cp");
+        assert!(
+            copy.arg(env!("CARGO_BIN_EXE_truekeep")).arg(&binary).status().expect("cp").success()
+        );
         for (path, mode) in [(folder, 0o777), (&binary, 0o755)] {
             std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
         }
