@@ -144,7 +144,7 @@ pub(crate) struct Runner {
     /// The source's change counter before the last turn.
     pub pulsed: Option<Pulsed>,
     /// When that counter was last seen to have moved.
-    pub stirred: Duration,
+    pub moved_at: Duration,
 }
 
 /// When a runner ends by itself.
@@ -317,12 +317,12 @@ impl Runner {
             self.pulsed = pulsed;
             let now = self.ports.clock.monotonic();
             if changed {
-                self.stirred = now;
+                self.moved_at = now;
             }
             if changed || now.saturating_sub(began) >= self.settings.idle_every {
                 return;
             }
-            let pause = self.settings.look_again_in(now.saturating_sub(self.stirred));
+            let pause = self.settings.look_again_in(now.saturating_sub(self.moved_at));
             if tidies && pause == self.settings.poll_every {
                 tidies = self.tidy(stop).await;
             }

@@ -76,7 +76,7 @@ impl Worker {
                 asked: None,
                 failures: 0,
                 pulsed: None,
-                stirred: Duration::ZERO,
+                moved_at: Duration::ZERO,
             };
             let task = scopes.spawn(runner.run(until, stop.clone()));
             tasks.insert(task.id(), scope);
