@@ -61,6 +61,8 @@ pub enum Command {
     Diff(Diff),
     /// Holds sinks against their sources, and repairs what differs.
     Reconcile(Reconcile),
+    /// Delivers everything again, beside what changes meanwhile, and compares.
+    Rebuild(Rebuild),
     /// Searches a pipeline's index.
     Search(Search),
     /// Lists, shows, retries or gives up records that were set aside.
@@ -70,7 +72,7 @@ pub enum Command {
     Pause(Steer),
     /// Lets paused pipelines go on from where they were.
     Resume(Steer),
-    /// Ends the reconcile of a pipeline that is under way.
+    /// Ends the reconcile or rebuild of a pipeline that is under way.
     Cancel(Cancel),
     /// Removes a pipeline for good; its sink keeps its records unless they are to go.
     Remove(Remove),
@@ -201,6 +203,16 @@ pub struct Reconcile {
     /// Compares documents too, not only versions.
     #[arg(long)]
     pub deep: bool,
+}
+
+/// `rebuild`.
+#[derive(Debug, Args)]
+pub struct Rebuild {
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Says yes to deletions that the guard refuses.
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 /// `pause` and `resume`.

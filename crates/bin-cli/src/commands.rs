@@ -15,6 +15,7 @@ pub mod history;
 pub mod init;
 pub mod migrate;
 pub mod parked;
+pub mod rebuild;
 pub mod reconcile;
 pub mod remove;
 pub mod search;

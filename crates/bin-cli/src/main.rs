@@ -96,6 +96,7 @@ async fn command(command: &Command, session: &Session) -> Result<Exit, Trouble> 
         Command::Status(status) => commands::status::status(session, status).await,
         Command::Explain(explain) => commands::explain::pipeline(session, explain).await,
         Command::Diff(diff) => commands::diff::diff(session, diff).await,
+        Command::Rebuild(wanted) => commands::rebuild::rebuild(session, wanted).await,
         Command::Reconcile(wanted) => commands::reconcile::reconcile(session, wanted).await,
         Command::Search(search) => commands::search::search(session, search),
         Command::Parked(parked) => commands::parked::parked(session, parked).await,

@@ -203,6 +203,10 @@ codes! {
         "The ledger does not know this pipeline.",
         "Its rules were never put in force in this ledger, or the name is misspelt.",
         "Run `truekeep apply`, or check the name.";
+    REBUILT:
+        "A rebuild has delivered everything again under the present rules, and found nothing different after it.",
+        "Rules were announced: `truekeep apply`, or `truekeep rebuild`.",
+        "Nothing: the text says what it delivered.";
     RECONCILED:
         "Source and sink were held against each other.",
         "`truekeep reconcile` or `reconcile_every`.",
@@ -223,6 +227,10 @@ codes! {
         "The rules are not the ones that were delivered: this configuration is not in force, or what it changes is still under way.",
         "The configuration was edited, this worker has an old one, or new rules were announced a moment ago.",
         "If `truekeep apply` was not run since the edit, run it; then restart the workers with this configuration, and wait.";
+    RULES_UNSETTLED:
+        "The rules were changed again and again while a rebuild was under way, so it never came to its end.",
+        "Several deployments with different configurations announce their rules in turn.",
+        "Find out who calls `truekeep apply` (`truekeep history`), agree on one configuration, and apply it.";
     SINK_AHEAD:
         "The sink holds a newer version of a record than the source knows.",
         "The source was restored from a backup, or the sink belongs to another source.",

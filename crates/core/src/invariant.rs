@@ -57,6 +57,7 @@ pub const INVARIANTS: &[Invariant] = &[
         text: "an orphan is judged again, in the source, when its tombstone is written",
     },
     Invariant { id: "Q3", text: "what follow has yet to deliver is no difference" },
+    Invariant { id: "Q4", text: "a rebuild ends only after a comparison under its rules" },
     Invariant {
         id: "F1",
         text: "the cursor moves only over changes that were delivered and confirmed, or are items",

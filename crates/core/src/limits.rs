@@ -36,9 +36,18 @@ pub const SORT_BYTES: usize = 8 << 20;
 /// Listings that one run begins: two rounds and a purge need three, and each restart of a worker in
 /// the middle of one needs another.
 pub const LISTINGS_MAX: u32 = 20;
+/// Changes of rules that one run begins anew for: somebody announces them faster than they can be
+/// followed, and has to decide.
+pub const RESTARTS_MAX: u32 = 10;
 /// How long a run beside follow goes on before follow has its turn: the tail is delayed by no more than
 /// this and one page.
 pub const BESIDE_STEP: Duration = Duration::from_millis(50);
+/// How long a page of a rebuild may take before the next one is smaller: the tail waits for one page, and
+/// a tenth of a second is not noticed.
+pub const SCAN_STEP: Duration = Duration::from_millis(80);
+/// Rows of the smallest page of a rebuild: smaller ones are no faster where a sink's answer takes its time
+/// whatever the batch holds.
+pub const SCAN_ROWS_MIN: u32 = 200;
 /// Rows that one of our transactions writes in the source: the application waits for no more.
 pub const SOURCE_WRITE_ROWS_MAX: u32 = 500;
 /// How often a moving position is written into the source: a restored source is told from the

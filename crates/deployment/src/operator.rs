@@ -53,7 +53,7 @@ pub async fn steer(
 }
 
 /// What became of a wish to cancel a reconcile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum CancelAnswer {
     /// It ended with this wish.
     Ended(Standing),

@@ -1,4 +1,4 @@
-//! Wishing for a reconcile, and how it stands: the run is a row of the ledger that whichever worker
+//! Wishing for a reconcile or a rebuild, and how it stands: the run is a row of the ledger that whichever worker
 //! holds the lease works on.
 
 use serde::Serialize;
@@ -13,23 +13,28 @@ use truekeep_core::{PipelineName, ScopeId};
 pub struct Wish {
     scope: ScopeId,
     key: String,
-    /// What the run works under that was made or joined.
-    terms: Terms,
 }
 
 /// How a reconcile stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
     /// The pipeline.
     pub pipeline: String,
+    /// What it does: `reconcile` or `rebuild`.
+    pub procedure: &'static str,
     /// The phase it is in, or ended in.
     pub phase: &'static str,
     /// Why it stopped, if it did.
     pub code: Option<Code>,
     /// Whether it goes on.
     pub active: bool,
+    /// How often it began anew because the rules had changed.
+    pub restarts: u32,
     /// What was found so far.
     pub report: Report,
+    /// What it works under.
+    #[serde(skip)]
+    pub terms: Terms,
 }
 
 impl Wish {
@@ -54,18 +59,8 @@ impl Wish {
             phase: serde_json::to_string(&Stored::first(terms)).map_err(unreadable)?,
         };
         match ledger.open_run(&new).await? {
-            Opened::Run(run) | Opened::Conflict(run) => {
-                let stored: Stored = serde_json::from_str(&run.phase).map_err(unreadable)?;
-                Ok(Self { scope, key: run.key, terms: stored.terms })
-            }
+            Opened::Run(run) | Opened::Conflict(run) => Ok(Self { scope, key: run.key }),
         }
-    }
-
-    /// Whether the run does what these terms ask for. If it was joined and does not, the wish is
-    /// made again when it has ended.
-    pub fn serves(&self, terms: &Terms) -> bool {
-        let Terms { confirmed, deep, .. } = self.terms;
-        confirmed >= terms.confirmed && deep >= terms.deep
     }
 
     /// How it stands.
@@ -104,11 +99,21 @@ impl Standing {
         };
         Ok(Self {
             pipeline: run.scope.pipeline().to_string(),
+            procedure: if stored.terms.rebuild.is_some() { "rebuild" } else { "reconcile" },
             phase: stored.phase.name(),
             code,
             active: run.state == RunState::Active,
+            restarts: stored.terms.restarts,
             report: stored.phase.report().cloned().unwrap_or_default(),
+            terms: stored.terms,
         })
+    }
+
+    /// Whether the run does what these terms ask for. If it was joined and does not, the wish is
+    /// made again when it has ended.
+    pub fn serves(&self, terms: &Terms) -> bool {
+        let Terms { confirmed, deep, rebuild, .. } = self.terms;
+        confirmed >= terms.confirmed && deep >= terms.deep && rebuild >= terms.rebuild
     }
 }
 

@@ -169,7 +169,7 @@ fn phase(run: &Run) -> Result<Phase, PortError> {
 }
 
 /// A pipeline's state as it is printed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PipelineStatus {
     /// Its name.
     pub pipeline: String,

@@ -18,6 +18,7 @@ use truekeep_core::{LeaseToken, LedgerId};
 use crate::commit::from_json;
 use crate::keeper::Grip;
 use crate::observer::Happening;
+use crate::reconcile::Scanner;
 use crate::scope::{Batches, Held, Runner};
 use crate::turn::Turn;
 
@@ -112,6 +113,8 @@ impl Runner {
             unpruned: 0,
             claimed: Vec::new(),
             beside: None,
+            untold: Some(after_crash),
+            scanner: Scanner::default(),
             pass: None,
             awaited: BTreeSet::new(),
             differing: None,

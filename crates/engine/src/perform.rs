@@ -228,13 +228,8 @@ impl Runner {
     async fn isolate(&self, held: &mut Held, after: Place) -> Result<Performed, PortError> {
         held.reader = None;
         let page = self.pipeline.feed.changes(&held.terms.consumer, &after, 1).await?;
-        let mut shipment = Shipment::default();
-        for change in &page.changes {
-            let reason = "workers died each time while they delivered it".to_owned();
-            shipment.fail(change, 1, false, Code::KILLS_WORKER, reason);
-        }
-        let failed = shipment.failed.len() as u64;
-        let delivered = Delivered { failed: shipment.failed, ..Delivered::default() };
+        let delivered = killers(&page.changes);
+        let failed = delivered.failed.len() as u64;
         let ChangePage { next, view, .. } = page;
         let seen = PageSeen { next, newest: None, moment: None, view, delivered };
         Ok(Performed { failed, ..Performed::fact(Observation::Isolated(seen)) })
@@ -357,6 +352,16 @@ impl Shipment {
             draw: 0.0,
         });
     }
+}
+
+/// Records that are not sent any more.
+pub(crate) fn killers(changes: &[Change]) -> Delivered {
+    let mut shipment = Shipment::default();
+    for change in changes {
+        let reason = "workers died each time while they delivered it".to_owned();
+        shipment.fail(change, 1, false, Code::KILLS_WORKER, reason);
+    }
+    Delivered { failed: shipment.failed, ..Delivered::default() }
 }
 
 pub(crate) fn merge(into: &mut Delivered, part: Delivered) {

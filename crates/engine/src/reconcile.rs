@@ -6,6 +6,7 @@
 mod differing;
 mod look;
 mod pass;
+mod scan;
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use truekeep_core::ports::{
     Commit, Committed, LedgerWrite, NewRun, Opened, ProcedureKind, Run, RunHealth, RunState,
 };
 use truekeep_core::procedure::{Due, Procedure};
-use truekeep_core::reconcile::{BlastGuard, Observation, Reconcile, Stored, Terms};
+use truekeep_core::reconcile::{BlastGuard, Observation, Phase, Reconcile, Stored, Terms};
 use truekeep_core::{RunId, RunVersion, Timestamp};
 
 use crate::commit::{self, settle};
@@ -28,6 +29,7 @@ use crate::turn::Turn;
 pub(crate) use differing::Differing;
 use look::Looked;
 pub(crate) use pass::Pass;
+pub(crate) use scan::Scanner;
 
 /// How long a run waits after trouble of a port that may pass. Follow does not wait for it.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -61,10 +63,19 @@ impl Runner {
     pub(crate) async fn beside(&self, held: &mut Held, turn: Turn) -> Result<Turn, Setback> {
         let on_its_way = matches!(held.phase, follow::Phase::Tailing(_));
         let now = held.now(self.ports.clock.as_ref());
-        let Some(beside) = held.beside.clone() else { return Ok(turn) };
         let calm = matches!(turn, Turn::Advanced | Turn::NotDue | Turn::Deferred);
         if !on_its_way || !calm {
             return Ok(turn);
+        }
+        self.outrule_beside(held);
+        let Some(beside) = held.beside.clone() else { return Ok(turn) };
+        if let Some(after_crash) = held.untold.take() {
+            let page_rows = self.settings.page_rows;
+            let told = Observation::TookOver { after_crash, page_rows };
+            return Ok(match self.conclude_beside(held, beside, told).await? {
+                Turn::NotDue => Turn::Advanced,
+                other => other,
+            });
         }
         if now < beside.not_before {
             return Ok(if beside.waits { waiting(turn) } else { turn });
@@ -74,6 +85,7 @@ impl Runner {
         let seen = match self.look_beside(held, &beside, command).await {
             Ok(Looked::Seen(seen)) => seen,
             Ok(Looked::Works) => return Ok(Turn::Advanced),
+            Ok(Looked::Turned(turn)) => return Ok(turn),
             Ok(Looked::Waits(length)) => {
                 held.beside = Some(Beside { not_before: now.plus(length), waits: true, ..beside });
                 return Ok(waiting(turn));
@@ -113,7 +125,7 @@ impl Runner {
             return Ok(Turn::NotDue);
         }
         let stored = Stored { terms, phase: step.next };
-        if let Some(judgement) = stored.phase.judgement() {
+        if let Some(judgement) = stored.judgement() {
             let told = Performed::fact(follow::Observation::Judged(judgement.clone()));
             let turn = self.conclude(held, told.ailing(held.health.clone())).await?;
             let believed = held.phase.tail().is_some_and(|tail| tail.distrust == judgement);
@@ -143,6 +155,7 @@ impl Runner {
                 if !active {
                     held.awaited.clear();
                     held.differing = None;
+                    held.scanner = Scanner::default();
                 }
                 held.beside = active.then_some(Beside { version, stored, ..beside });
                 Ok(Turn::Advanced)
@@ -183,7 +196,9 @@ impl Runner {
     /// another matter, and is looked into all the same.
     async fn cancelled_beside(&mut self, held: &mut Held) -> Result<Option<Turn>, PortError> {
         let tail = held.phase.tail();
-        let found = tail.is_some_and(|tail| tail.distrust == Some(Code::DRIFT_FOUND));
+        let found = tail.and_then(|tail| tail.distrust.as_ref());
+        let found =
+            found.is_some_and(|code| [Code::DRIFT_FOUND, Code::RULES_CHANGED].contains(code));
         if found && matches!(held.phase, follow::Phase::Tailing(_)) {
             let told = follow::Observation::Judged(Some(Code::CANCELLED));
             let told = Performed::fact(told).ailing(held.health.clone());
@@ -200,9 +215,12 @@ impl Runner {
         if self.opened.as_ref() == Some(&key) {
             return Ok(());
         }
-        let doubtful = held.phase.tail().is_some_and(follow::Tail::source_went_back);
+        let tail = held.phase.tail();
+        let doubtful = tail.is_some_and(follow::Tail::source_went_back);
         let guard = if doubtful { BlastGuard::LOST_FUTURE } else { BlastGuard::default() };
-        let stored = Stored::first(Terms { guard, owns: self.pipeline.owns, ..Terms::default() });
+        let rebuild = tail.filter(|tail| tail.outdated).map(|tail| tail.rules);
+        let owns = self.pipeline.owns;
+        let stored = Stored::first(Terms { guard, owns, rebuild, ..Terms::default() });
         let new = NewRun {
             id: self.ports.entropy.run_id(),
             scope: held.scope.clone(),
@@ -221,14 +239,32 @@ impl Runner {
 
     /// A run that began before something went back begins again: what it saw says nothing now. Of a
     /// run that is found in the middle, after a take-over or after somebody moved it, nobody knows
-    /// when it began, so it begins again as well. An operator's yes was said
-    /// to what was seen, so it ends with it.
+    /// when it began, so it begins again as well; but for a scan, which judges nothing, and is what
+    /// finds a record that kills. An operator's yes was said to what was seen, so it ends with it.
     pub(crate) fn distrust_beside(&self, held: &mut Held) {
         let went_back = held.phase.tail().is_some_and(follow::Tail::went_back);
         if let Some(beside) = held.beside.as_mut().filter(|_| went_back) {
-            beside.stored =
-                Stored::first(Terms { confirmed: false, ..beside.stored.terms.clone() });
+            let Stored { terms, phase } = &mut beside.stored;
+            terms.confirmed = false;
+            if !matches!(phase, Phase::Scanning { .. }) {
+                *phase = Phase::Beginning;
+            }
             held.pass = None;
+            held.awaited.clear();
+        }
+    }
+
+    /// A run that works for other rules than follow, while the sink holds what is of earlier ones, begins
+    /// again as the rebuild that is needed.
+    fn outrule_beside(&self, held: &mut Held) {
+        let Some(tail) = held.phase.tail().filter(|tail| tail.outdated) else { return };
+        let rules = tail.rules;
+        if let Some(beside) = &mut held.beside
+            && beside.stored.terms.rebuild != Some(rules)
+        {
+            beside.stored = beside.stored.clone().under(rules);
+            held.pass = None;
+            held.differing = None;
             held.awaited.clear();
         }
     }

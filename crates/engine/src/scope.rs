@@ -19,7 +19,7 @@ use crate::observer::{Happening, Observer};
 use crate::perform::Performed;
 use crate::pipeline::{Pipeline, Ports, Settings};
 use crate::read_ahead::ReadAhead;
-use crate::reconcile::{Beside, Differing, Pass};
+use crate::reconcile::{Beside, Differing, Pass, Scanner};
 use crate::stop::Stop;
 use crate::turn::Turn;
 
@@ -56,6 +56,10 @@ pub(crate) struct Held {
     pub claimed: Vec<Item>,
     /// The run of reconcile beside follow.
     pub beside: Option<Beside>,
+    /// Whether the holder before died, until the run that is found beside follow was told.
+    pub untold: Option<bool>,
+    /// What that run delivers again by.
+    pub scanner: Scanner,
     /// What that run compares by, where the sink lists in no order or late.
     pub pass: Option<Pass>,
     /// Records whose repair that run waits for, since its delivery is being tried.

@@ -19,7 +19,8 @@ use truekeep_core::failure::PortError;
 use truekeep_core::ports::{
     Announced, Announcement, Archive, Capabilities, ChangePage, Consumer, Feed, Ledger,
 };
-use truekeep_core::{CommitToken, Fence, Key, Place, Rank, RulesNumber, RunId, ScopeId};
+use truekeep_core::reconcile::Scan;
+use truekeep_core::{CommitToken, Fence, Key, Place, Rank, RulesNumber, RunId, ScopeId, limits};
 
 use crate::story::Story;
 use crate::truth::{Pasts, Truth};
@@ -71,6 +72,8 @@ pub(crate) struct Watch {
     fence: Fence,
     /// What reconciles have numbered last.
     numbered: u64,
+    /// How far a rebuild has delivered again.
+    scan: Option<Scan>,
     /// The reconcile that is under way.
     reconcile: Option<RunId>,
 }
@@ -188,6 +191,9 @@ impl Auditor {
                 if *scope.pipeline() == new.pipeline {
                     watch.rules.insert(number, text.to_owned());
                     watch.pasts.begin_anew();
+                    if watch.rules.len() > limits::RESTARTS_MAX as usize {
+                        watch.justified.insert(Code::RULES_UNSETTLED);
+                    }
                 }
             }
             self.certificates(stores);

@@ -1,5 +1,7 @@
 //! `apply`: puts the configured rules in force, and shows what that delivers.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 use truekeep::Trouble;
@@ -9,11 +11,11 @@ use truekeep::config::PipelineConfig;
 use truekeep::entropy::RandomEntropy;
 use truekeep::rules::RulesDifference;
 use truekeep::status::LedgerPorts;
-use truekeep::wiring::{Purpose, open_source, sink_as_it_is};
+use truekeep::wiring::{Purpose, SourcePorts, open_source, sink_as_it_is};
 use truekeep_core::RulesNumber;
 use truekeep_core::code::Code;
 use truekeep_core::failure::{FailureClass, PortError};
-use truekeep_core::ports::PipelineState;
+use truekeep_core::ports::{Ledger, PipelineRecord, PipelineState};
 
 use crate::args::Apply;
 use crate::output::plain;
@@ -61,15 +63,8 @@ async fn pipeline_applied(
     let due = wanted.again || !matches!(standing, Standing::InForce { .. });
     let mut announced = None;
     if due && !wanted.dry_run {
-        let (ledger, rules) = (ledger.ledger.as_ref(), &source.rules);
-        let (name, record) = (&pipeline.name, record.as_ref());
-        let sink = sink_as_it_is(&session.config, pipeline, &source).await;
-        let remains = match &sink {
-            Ok(sink) => Remains::of(sink.as_ref(), true).await,
-            // What it holds is looked at again before it is written.
-            Err(_) => Remains { rules: RulesNumber::default(), anew: true },
-        };
-        let made = announce(ledger, &RandomEntropy, name, rules, record, remains).await?;
+        let made =
+            put_in_force(session, &ledger.ledger, pipeline, &source, record.as_ref()).await?;
         announced = Some(made.rules.number.get());
     }
     let live = capture.feed_rows.saturating_sub(capture.tombstones);
@@ -80,6 +75,24 @@ async fn pipeline_applied(
         announced,
         due,
     })
+}
+
+/// Announces the configured rules after those of the record, whether they differ or not.
+pub(super) async fn put_in_force(
+    session: &Session,
+    ledger: &Arc<dyn Ledger>,
+    pipeline: &PipelineConfig,
+    source: &SourcePorts,
+    record: Option<&PipelineRecord>,
+) -> Result<PipelineRecord, Trouble> {
+    let sink = sink_as_it_is(&session.config, pipeline, source).await;
+    let remains = match &sink {
+        Ok(sink) => Remains::of(sink.as_ref(), true).await,
+        // What it holds is looked at again before it is written.
+        Err(_) => Remains { rules: RulesNumber::default(), anew: true },
+    };
+    let (ledger, name) = (ledger.as_ref(), &pipeline.name);
+    Ok(announce(ledger, &RandomEntropy, name, &source.rules, record, remains).await?)
 }
 
 fn words(applied: &PipelineApplied) -> String {

@@ -1,4 +1,4 @@
-//! `cancel`: ends the reconcile that is under way. Needs the ledger only.
+//! `cancel`: ends the reconcile or rebuild that is under way. Needs the ledger only.
 
 use serde::Serialize;
 use truekeep::Trouble;

@@ -17,6 +17,7 @@ use truekeep_core::reconcile::Terms;
 use truekeep_engine::{Ending, Silent, Stopper};
 
 use super::diff::preview;
+use crate::answers::Answers;
 use crate::args::Reconcile;
 use crate::run::stop_asked;
 use crate::session::Session;
@@ -35,12 +36,18 @@ pub async fn reconcile(session: &Session, wanted: &Reconcile) -> Result<Exit, Tr
         one(session, &ledger, pipeline, &terms).await
     };
     let answers = session.each(&wanted.selection, reconciled).await?;
-    let exit = answers.pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
-    session.out.show(&answers, |done| done.pipelines.iter().map(words).collect());
-    Ok(answers.end(session, exit.unwrap_or(Exit::Done)))
+    Ok(told(session, &answers))
 }
 
-async fn one(
+/// Shows how the runs ended.
+pub(super) fn told(session: &Session, answers: &Answers<Standing>) -> Exit {
+    let exit = answers.pipelines.iter().map(exit_of).find(|exit| *exit != Exit::Done);
+    session.out.show(answers, |done| done.pipelines.iter().map(words).collect());
+    answers.end(session, exit.unwrap_or(Exit::Done))
+}
+
+/// Has one run do what these terms ask for, by whichever worker holds the lease, or right here.
+pub(super) async fn one(
     session: &Session,
     ledger: &LedgerPorts,
     pipeline: &PipelineConfig,
@@ -52,7 +59,7 @@ async fn one(
     let mut told = String::new();
     loop {
         let standing = wish.standing(store, &RandomEntropy).await?;
-        if !standing.active && wish.serves(terms) {
+        if !standing.active && standing.serves(terms) {
             return Ok(standing);
         }
         if !standing.active {
@@ -112,9 +119,10 @@ fn exit_of(standing: &Standing) -> Exit {
 }
 
 fn words(standing: &Standing) -> String {
-    let Standing { pipeline, code, report, .. } = standing;
+    let Standing { pipeline, code, report, terms, .. } = standing;
     let end = match code {
         None if standing.active => format!("under way, {}", standing.phase),
+        None if terms.rebuild.is_some() => "rebuilt".to_owned(),
         None => "reconciled".to_owned(),
         Some(code) if standing.active => format!("waits, {code}"),
         Some(code) => format!("stopped, {code}"),

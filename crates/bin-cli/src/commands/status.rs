@@ -104,8 +104,12 @@ fn words(shown: &Statuses) -> String {
         if let Some(code) = &status.code {
             text += &format!("{}: {code} (`truekeep explain {code}`)\n", status.pipeline);
         }
-        if let Some(Standing { phase, report, .. }) = &status.reconcile {
-            text += &format!("{}: reconcile {phase}: {report}\n", status.pipeline);
+        if let Some(Standing { procedure, phase, restarts, report, .. }) = &status.reconcile {
+            let anew = match restarts {
+                0 => String::new(),
+                times => format!(" (begun anew {times} times, as the rules changed)"),
+            };
+            text += &format!("{}: {procedure} {phase}{anew}: {report}\n", status.pipeline);
         }
         if let Some(health) = &status.health {
             let again = dash(health.due_at.as_ref());

@@ -155,6 +155,9 @@ pub enum Observation {
     Isolated(PageSeen),
     /// What a reconcile has found: why the sink is not to be trusted, or that it is again.
     Judged(Option<Code>),
+    /// A rebuild has delivered again all that is of earlier rules; whether all of it is there, a
+    /// comparison has yet to say.
+    Renewed,
     /// The counter goes on above.
     BegunAgain,
     /// Rows were numbered.
@@ -177,6 +180,7 @@ impl Observation {
             Self::Redelivered(_) => "redelivered",
             Self::Isolated(_) => "isolated",
             Self::Judged(_) => "judged",
+            Self::Renewed => "renewed",
             Self::BegunAgain => "begun_again",
             Self::Filled { .. } => "filled",
             Self::Refused(_) => "refused",
@@ -262,6 +266,7 @@ fn follows(
             Ok(tailing.registered(registration, now))
         }
         (Phase::Tailing(tailing), Observation::Judged(distrust)) => Ok(tailing.judged(distrust)),
+        (Phase::Tailing(tailing), Observation::Renewed) => Ok(tailing.renewed()),
         (Phase::Tailing(tailing), Observation::Armed) => Ok(tailing.armed()),
         (Phase::Tailing(tailing), Observation::Page(page)) => Ok(tailing.page(terms, page, now)),
         (Phase::Tailing(tailing), Observation::Redelivered(delivered)) => {
@@ -275,6 +280,7 @@ fn follows(
             Observation::Registered(_)
             | Observation::Armed
             | Observation::Judged(_)
+            | Observation::Renewed
             | Observation::Page(_)
             | Observation::Redelivered(_)
             | Observation::Isolated(_),

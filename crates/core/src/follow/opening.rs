@@ -66,12 +66,13 @@ impl Opening {
     }
 }
 
-/// A tail at the feed's beginning: under new rules, or for the first time.
+/// A tail under new rules, or the first one.
 ///
-/// Everything is delivered again, under a rules number that beats whatever the sink holds. So a
-/// source, sink or ledger that went back is repaired by it, but for records that only the sink has:
-/// until a reconcile has removed those, under its guard, the sink is not trusted. An earlier doubt
-/// is looked into again.
+/// Where source, sink and ledger are what they were, follow goes on, and a rebuild delivers again what
+/// it has passed. Else it begins at the feed's beginning: everything is delivered again, under a rules
+/// number that beats whatever the sink holds. So a source, sink or ledger that went back is repaired
+/// by it, but for records that only the sink has: until a reconcile has removed those, under its
+/// guard, the sink is not trusted. An earlier doubt is looked into again.
 fn begun(
     terms: &Terms,
     before: Option<&Tail>,
@@ -85,10 +86,15 @@ fn begun(
     if unknown && found.number > known.turn_after_last() {
         return Err(Code::LEDGER_WENT_BACK);
     }
+    let inherited = mark.as_ref().is_some_and(|mark| mark.removed);
+    let goes_on = before.filter(|_| !inherited).and_then(|tail| tail.under(terms, view, found));
+    if let Some(tail) = goes_on {
+        return Ok(tail);
+    }
     let acknowledged = view.registration.as_ref().map_or(0, |held| held.counter.get());
     let distrust = match before {
         // What the removed pipeline left may be more than what this one has.
-        _ if mark.as_ref().is_some_and(|mark| mark.removed) => Some(Code::SINK_INHERITED),
+        _ if inherited => Some(Code::SINK_INHERITED),
         Some(tail) => {
             let fits = tail.admit(view).and_then(|()| tail.recognise(found));
             fits.err().or_else(|| tail.distrust.clone().map(|_| Code::DRIFT_FOUND))

@@ -19,7 +19,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub(super) fn after_take_over(
+    pub(crate) fn after_take_over(
         probe: Option<Self>,
         after_crash: bool,
         page_rows: u32,
@@ -39,7 +39,7 @@ impl Probe {
     }
 
     /// A page of this size went well: the next may be twice as large.
-    pub(super) fn after_progress(self, page_rows: u32) -> Option<Self> {
+    pub(crate) fn after_progress(self, page_rows: u32) -> Option<Self> {
         let rows = self.rows.saturating_mul(2);
         (rows < page_rows).then_some(Self { rows, armed: false, lone_deaths: 0 })
     }

@@ -43,6 +43,10 @@ pub struct Tail {
     /// it was given. A reconcile sets it, and takes it away when it has ended well; an operator who
     /// cancels the one that was repairing it leaves it so.
     pub distrust: Option<Code>,
+    /// Whether the sink holds records of earlier rules that stand before the cursor: a rebuild delivers
+    /// them again. The sink is not trusted until that, or any reconcile, has ended well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
     /// When the source was last numbered anew because it went back.
     pub repaired_at: Option<Timestamp>,
     /// Set while a record that kills workers is looked for.
@@ -78,9 +82,26 @@ impl Tail {
             registered,
             registered_at: now,
             distrust: None,
+            outdated: false,
             repaired_at: before.and_then(|tail| tail.repaired_at),
             probe: None,
         }
+    }
+
+    /// The tail to go on with under new rules, from where it was: if source, sink and ledger are what
+    /// they were, and something was passed under the earlier ones. From here on follow delivers under
+    /// the new ones, and a rebuild what it has passed.
+    pub(super) fn under(&self, terms: &Terms, view: &SourceView, found: BatchName) -> Option<Self> {
+        let fits = self.admit(view).and_then(|()| self.recognise(found)).is_ok();
+        (fits && self.cursor.passed != Moment::BEGINNING).then(|| Self {
+            rules: terms.rules,
+            mark: found,
+            sent: found.number.max(self.sent),
+            claimed: None,
+            distrust: Some(Code::RULES_CHANGED),
+            outdated: true,
+            ..self.clone()
+        })
     }
 
     /// Whether the source is the one that the cursor is a place in, and has not gone back.

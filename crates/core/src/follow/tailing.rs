@@ -102,10 +102,16 @@ impl Tailing {
         if self.tail.distrust == distrust {
             return self.stay(Vec::new());
         }
+        self.tail.outdated &= distrust.is_some();
         self.tail.distrust.clone_from(&distrust);
         let claim = distrust.map(Claim::Broken);
         self.tail.claimed.clone_from(&claim);
         self.stay(claim.map(LedgerWrite::Certify).into_iter().collect())
+    }
+
+    pub(super) fn renewed(mut self) -> Step<Phase> {
+        self.tail.outdated = false;
+        self.stay(Vec::new())
     }
 
     pub(super) fn armed(mut self) -> Step<Phase> {

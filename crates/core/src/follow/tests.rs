@@ -69,6 +69,7 @@ fn tail() -> Tail {
         registered: registration(3, 40),
         registered_at: NOW,
         distrust: None,
+        outdated: false,
         repaired_at: None,
         probe: None,
     }

@@ -1,34 +1,40 @@
-//! Reconcile: holds the feed against the table and the sink against the feed, and repairs.
+//! Reconcile: holds the feed against the table and the sink against the feed, and repairs. Under new
+//! rules it is a rebuild: everything is delivered again before the sink is held against the feed.
 //!
-//! It delivers nothing itself. What differs is given a fresh number in the feed (a row) or a fresh
+//! It repairs nothing itself. What differs is given a fresh number in the feed (a row) or a fresh
 //! tombstone (an orphan), and follow delivers it like any change: one delivery path, one order, and
 //! a record that is written meanwhile is simply newer still.
 //!
 //! Invariants: Q1 (nothing is deleted before all orphans are counted and the guard has let them
 //! pass), Q2 (an orphan is judged again, in the source, when its tombstone is written), Q3 (what
-//! follow has yet to deliver is no difference).
+//! follow has yet to deliver is no difference), Q4 (a rebuild ends only after a comparison under its
+//! rules).
 //!
 //! ```text
-//! Beginning ─▶ Auditing ─▶ Comparing ─▶ [Purging] ─▶ Settling ─▶ done
-//!                              ▲                        │
-//!                              └── once more, if anything was repaired
+//! Beginning ─▶ Auditing ─▶ [Scanning] ─▶ Comparing ─▶ [Purging] ─▶ Settling ─▶ done
+//!                                            ▲                        │
+//!                                            └── once more, if anything was repaired
 //! ```
 
 mod blast;
+mod phase;
 mod report;
+mod scan;
 mod seen;
 
 use serde::{Deserialize, Serialize};
 
 pub use blast::{BlastGuard, Refusal};
+pub use phase::Phase;
 pub use report::Report;
+pub use scan::Scan;
 pub use seen::{Command, Found, Observation};
 
 use crate::code::Code;
 use crate::compare::Owns;
-use crate::ports::{CaptureState, Event, LedgerWrite, RunState};
+use crate::ports::{CaptureState, LedgerWrite, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
-use crate::{Key, Stamp, Timestamp, limits};
+use crate::{Key, RulesNumber, Stamp, Timestamp, limits};
 
 /// What a run of reconcile works under, frozen when it begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,13 +49,24 @@ pub struct Terms {
     /// Which entries of the sink are the pipeline's.
     #[serde(default)]
     pub owns: Owns,
+    /// The rules under which everything is delivered again first, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<RulesNumber>,
+    /// How often it began anew because the rules had changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Default for Terms {
     /// The default guard, nobody has said yes, ranks alone are compared, and all is owned.
     fn default() -> Self {
         let guard = BlastGuard::default();
-        Self { guard, confirmed: false, deep: false, owns: Owns::All }
+        let (confirmed, deep) = (false, false);
+        Self { guard, confirmed, deep, owns: Owns::All, rebuild: None, restarts: 0 }
     }
 }
 
@@ -67,52 +84,43 @@ impl Stored {
     pub fn first(terms: Terms) -> Self {
         Self { terms, phase: Phase::Beginning }
     }
-}
 
-/// Where the run is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "phase", rename_all = "snake_case")]
-pub enum Phase {
-    /// Nothing was looked at yet.
-    Beginning,
-    /// The feed is held against the table.
-    Auditing {
-        /// The key after which the next page begins.
-        after: Option<Key>,
-        /// What was found so far.
-        report: Report,
-    },
-    /// The sink is held against the feed.
-    Comparing {
-        /// The key after which the next range begins.
-        after: Option<Key>,
-        /// What was found so far.
-        report: Report,
-    },
-    /// Orphans are given tombstones, and altered documents a number.
-    Purging {
-        /// The key after which the next range begins.
-        after: Option<Key>,
-        /// What was found so far.
-        report: Report,
-    },
-    /// Waits until follow has delivered what was repaired.
-    Settling {
-        /// What was found.
-        report: Report,
-    },
-    /// Ended well.
-    Done {
-        /// What was found.
-        report: Report,
-    },
-    /// Ended for a reason.
-    Failed {
-        /// Why.
-        code: Code,
-        /// What was found.
-        report: Report,
-    },
+    /// The same run as a rebuild under these rules, from its beginning. What it has seen was under
+    /// others, and so was an operator's yes. A run that never comes to its end ends here.
+    #[must_use]
+    pub fn under(self, rules: RulesNumber) -> Self {
+        if self.phase == Phase::Beginning && self.terms.rebuild.is_none() {
+            return Self::first(Terms { rebuild: Some(rules), ..self.terms });
+        }
+        let restarts = self.terms.restarts + 1;
+        let terms = Terms { rebuild: Some(rules), confirmed: false, restarts, ..self.terms };
+        if restarts > limits::RESTARTS_MAX {
+            return Self { terms, phase: self.phase.failed(Code::RULES_UNSETTLED) };
+        }
+        Self::first(terms)
+    }
+
+    /// What follow is to be told: why the sink is not to be trusted, that it is again, or nothing.
+    pub fn judgement(&self) -> Option<Option<Code>> {
+        // Follow knows that the sink is not to be trusted, and why.
+        let known = self.terms.rebuild.is_some() && self.phase.state() == RunState::Active;
+        match &self.phase {
+            Phase::Beginning => None,
+            Phase::Auditing { report, .. }
+            | Phase::Scanning { report, .. }
+            | Phase::Comparing { report, .. }
+            | Phase::Purging { report, .. }
+            | Phase::Settling { report } => {
+                (!known && !report.clean()).then_some(Some(Code::DRIFT_FOUND))
+            }
+            Phase::Done { .. } => Some(None),
+            // A run that could not look has learned nothing.
+            Phase::Failed { code, report } => {
+                let looked = report.live + report.listed > 0 || !report.clean();
+                looked.then(|| Some(code.clone()))
+            }
+        }
+    }
 }
 
 /// The procedure.
@@ -133,6 +141,7 @@ impl Procedure for Reconcile {
                 let ghosts_max = if terms.confirmed { u64::MAX } else { free };
                 Command::Audit { after: after.clone(), ghosts_max }
             }
+            Phase::Scanning { scan, .. } => scan.due(),
             Phase::Comparing { after, report } => {
                 Command::Compare { after: after.clone(), park: report.rounds > 0 }
             }
@@ -168,6 +177,26 @@ impl Procedure for Reconcile {
                 CaptureState::Broken(code) => phase.failed(code),
             },
             (phase, Observation::Refused(code)) => phase.failed(code),
+            (
+                Phase::Scanning { scan, report },
+                Observation::TookOver { after_crash, page_rows },
+            ) => Phase::Scanning { scan: scan.took_over(after_crash, page_rows), report },
+            (phase, Observation::TookOver { .. }) => phase,
+            (Phase::Scanning { scan, report }, Observation::Armed) => {
+                Phase::Scanning { scan: scan.armed(), report }
+            }
+            (
+                Phase::Scanning { scan, mut report },
+                Observation::Scanned { next, until, end, delivered, ahead },
+            ) => {
+                report.scanned += delivered;
+                report.ahead += ahead;
+                match end {
+                    _ if ahead > 0 => Phase::Failed { code: Code::SINK_AHEAD, report },
+                    true => Phase::Comparing { after: None, report },
+                    false => Phase::Scanning { scan: scan.scanned(next, until), report },
+                }
+            }
             (
                 Phase::Auditing { report, .. },
                 Observation::Audited { next, missed, ghosts, numbered },
@@ -205,19 +234,22 @@ impl Procedure for Reconcile {
             (
                 Phase::Beginning
                 | Phase::Auditing { .. }
+                | Phase::Scanning { .. }
                 | Phase::Comparing { .. }
                 | Phase::Purging { .. }
                 | Phase::Settling { .. }
                 | Phase::Done { .. }
                 | Phase::Failed { .. },
                 Observation::Audited { .. }
+                | Observation::Armed
+                | Observation::Scanned { .. }
                 | Observation::Listing
                 | Observation::Compared { .. }
                 | Observation::Purged { .. }
                 | Observation::Awaited { .. },
             ) => return Err(misplaced),
         };
-        let mut writes = next.events();
+        let mut writes = next.events(terms);
         writes.extend((!parked.is_empty()).then_some(LedgerWrite::Enqueue(parked)));
         Ok(Step { next, writes })
     }
@@ -248,6 +280,7 @@ fn audited(
             Phase::Failed { code: Code::GUARD_REFUSED, report }
         }
         Some(_) => Phase::Auditing { after: next, report },
+        None if terms.rebuild.is_some() => Phase::Scanning { scan: Scan::default(), report },
         None => Phase::Comparing { after: None, report },
     }
 }
@@ -293,102 +326,6 @@ fn settled(mut report: Report, reached: bool) -> Phase {
     report.rounds += 1;
     let again = first && report.repaired();
     if again { Phase::Comparing { after: None, report } } else { Phase::Done { report } }
-}
-
-impl Phase {
-    /// The phase's name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Beginning => "beginning",
-            Self::Auditing { .. } => "auditing",
-            Self::Comparing { .. } => "comparing",
-            Self::Purging { .. } => "purging",
-            Self::Settling { .. } => "settling",
-            Self::Done { .. } => "done",
-            Self::Failed { .. } => "failed",
-        }
-    }
-
-    /// The end of the run for this reason, unless it has ended.
-    fn failed(self, code: Code) -> Self {
-        match self {
-            Self::Done { .. } | Self::Failed { .. } => self,
-            Self::Beginning
-            | Self::Auditing { .. }
-            | Self::Comparing { .. }
-            | Self::Purging { .. }
-            | Self::Settling { .. } => {
-                Self::Failed { code, report: self.report().cloned().unwrap_or_default() }
-            }
-        }
-    }
-
-    /// Counts a listing that begins. A run whose workers all die or stop in the middle of one would
-    /// list for ever.
-    fn listing(mut self) -> Self {
-        let (Self::Comparing { report, .. } | Self::Purging { report, .. }) = &mut self else {
-            return self;
-        };
-        report.listings += 1;
-        let endless = report.listings > limits::LISTINGS_MAX;
-        if endless { self.failed(Code::LISTING_UNFINISHED) } else { self }
-    }
-
-    /// What was found so far.
-    pub fn report(&self) -> Option<&Report> {
-        match self {
-            Self::Beginning => None,
-            Self::Auditing { report, .. }
-            | Self::Comparing { report, .. }
-            | Self::Purging { report, .. }
-            | Self::Settling { report }
-            | Self::Done { report }
-            | Self::Failed { report, .. } => Some(report),
-        }
-    }
-
-    /// What follow is to be told: why the sink is not to be trusted, that it is again, or nothing.
-    pub fn judgement(&self) -> Option<Option<Code>> {
-        match self {
-            Self::Beginning => None,
-            Self::Auditing { report, .. }
-            | Self::Comparing { report, .. }
-            | Self::Purging { report, .. }
-            | Self::Settling { report } => (!report.clean()).then_some(Some(Code::DRIFT_FOUND)),
-            Self::Done { .. } => Some(None),
-            // A run that could not look has learned nothing.
-            Self::Failed { code, report } => {
-                let looked = report.live + report.listed > 0 || !report.clean();
-                looked.then(|| Some(code.clone()))
-            }
-        }
-    }
-
-    /// How the run stands with the ledger.
-    pub fn state(&self) -> RunState {
-        match self {
-            Self::Beginning
-            | Self::Auditing { .. }
-            | Self::Comparing { .. }
-            | Self::Purging { .. }
-            | Self::Settling { .. } => RunState::Active,
-            Self::Done { .. } => RunState::Succeeded,
-            Self::Failed { code, .. } => RunState::Stopped(code.clone()),
-        }
-    }
-
-    fn events(&self) -> Vec<LedgerWrite> {
-        let event = match self {
-            Self::Done { report } => Event { code: Code::RECONCILED, text: report.to_string() },
-            Self::Failed { code, report } => Event { code: code.clone(), text: report.to_string() },
-            Self::Beginning
-            | Self::Auditing { .. }
-            | Self::Comparing { .. }
-            | Self::Purging { .. }
-            | Self::Settling { .. } => return Vec::new(),
-        };
-        vec![LedgerWrite::Record(event)]
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::Stamp;
 /// Counts of a run, over both rounds where not said otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
+    /// Records that were delivered again before anything was compared.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub scanned: u64,
     /// Entries of the sink, in the first round.
     pub listed: u64,
     /// Live records of the source, in the first round.
@@ -68,6 +71,10 @@ pub struct Report {
     pub numbered: Stamp,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Report {
     /// The report of a run that begins.
     pub(super) fn of(terms: &Terms) -> Self {
@@ -117,6 +124,9 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.scanned > 0 {
+            write!(f, "{} delivered again; ", self.scanned)?;
+        }
         let missed = self.capture_missed + self.ghosts;
         let Self { live, listed, missing, stale, .. } = self;
         write!(f, "{live} live, {listed} listed: {missed} missed by capture, {missing} missing, ")?;

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::ports::{CaptureState, NewItem};
-use crate::{Key, Stamp};
+use crate::{Key, Moment, Place, Stamp};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,24 @@ pub enum Command {
         after: Option<Key>,
         /// The most live feed rows without a row that may be given tombstones.
         ghosts_max: u64,
+    },
+    /// Nothing outside: the next page is to be marked as one that may kill.
+    Arm,
+    /// Deliver the next page of the feed again.
+    Scan {
+        /// The place in the feed.
+        after: Place,
+        /// Where the scan ends; where follow is, if that is not fixed yet.
+        until: Option<Moment>,
+        /// The most rows of the page; as many as go well if there is no such bound.
+        rows_max: Option<u32>,
+    },
+    /// Read one row of the feed and do not deliver it: it killed too many workers.
+    Isolate {
+        /// The place in the feed.
+        after: Place,
+        /// Where the scan ends.
+        until: Option<Moment>,
     },
     /// Hold the next range of the sink against the feed; number what is missing or stale.
     Compare {
@@ -55,6 +73,28 @@ pub enum Observation {
         ghosts: u64,
         /// The last write that gave numbers.
         numbered: Option<Stamp>,
+    },
+    /// The lease is ours since a moment ago.
+    TookOver {
+        /// Whether the holder before died.
+        after_crash: bool,
+        /// The rows of a page while nobody dies of it.
+        page_rows: u32,
+    },
+    /// The next page is marked.
+    Armed,
+    /// A page was delivered again, or is items.
+    Scanned {
+        /// The place after it.
+        next: Place,
+        /// Where the scan ends.
+        until: Moment,
+        /// Whether that was reached.
+        end: bool,
+        /// Records that were sent.
+        delivered: u64,
+        /// Records of which the sink holds a newer version than the source knows.
+        ahead: u64,
     },
     /// The sink is listed anew, from the beginning.
     Listing,
@@ -127,6 +167,9 @@ impl Observation {
         match self {
             Self::Looked(_) => "looked",
             Self::Audited { .. } => "audited",
+            Self::TookOver { .. } => "took_over",
+            Self::Armed => "armed",
+            Self::Scanned { .. } => "scanned",
             Self::Listing => "listing",
             Self::Compared { .. } => "compared",
             Self::Purged { .. } => "purged",

@@ -104,6 +104,8 @@ fn held(clock: Arc<dyn Clock>) -> Held {
         unpruned: 0,
         claimed: Vec::new(),
         beside: None,
+        untold: None,
+        scanner: crate::reconcile::Scanner::default(),
         pass: None,
         awaited: std::collections::BTreeSet::new(),
         differing: None,

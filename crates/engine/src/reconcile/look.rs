@@ -44,6 +44,8 @@ pub(super) enum Looked {
     Waits(Duration),
     /// Nothing is to be seen yet, and the next look goes on with it.
     Works,
+    /// Follow was told something first, and it has other things to do.
+    Turned(Turn),
 }
 
 impl Runner {
@@ -70,7 +72,7 @@ impl Runner {
         if let Command::Compare { after: None, park: false } = &command {
             held.differing = Some(Differing::begin(beside.run.clone()));
         }
-        self.see(held, beside, command).await.map(Looked::Seen)
+        self.see(held, beside, command).await
     }
 
     /// Whether the delivery of a change up to this write is an item that is neither done nor parked.
@@ -101,34 +103,39 @@ impl Runner {
         held: &mut Held,
         beside: &Beside,
         command: Command,
-    ) -> Result<Observation, PortError> {
+    ) -> Result<Looked, PortError> {
         let terms = &beside.stored.terms;
         // What capture did not see is no ground to repair or to delete on.
         let at = held.cursor().cloned().unwrap_or_default();
         let view = self.pipeline.feed.view(&held.terms.consumer, &at).await?;
         if !matches!(view.capture, CaptureState::Trusted(_)) {
-            return Ok(Observation::Looked(view.capture));
+            return Ok(Looked::Seen(Observation::Looked(view.capture)));
         }
-        match command {
+        Ok(Looked::Seen(match command {
             Command::Look => {
                 if terms.deep {
                     self.pipeline.sink.capabilities().verifying()?;
                 }
-                Ok(Observation::Looked(view.capture))
+                Observation::Looked(view.capture)
             }
-            Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await,
-            Command::Compare { after, park } => self.compare(held, beside, after, park).await,
+            Command::Audit { after, ghosts_max } => self.audit(after, ghosts_max).await?,
+            Command::Arm => Observation::Armed,
+            Command::Scan { after, until, rows_max } => {
+                return self.scan(held, after, until, rows_max).await;
+            }
+            Command::Isolate { after, until } => return self.pass_over(held, after, until).await,
+            Command::Compare { after, park } => self.compare(held, beside, after, park).await?,
             Command::Purge { after, orphans_max, altered_max } => {
                 let deep = altered_max.is_some();
                 let (stretch, next) = self.part(held, beside, after, deep).await?;
-                self.purge(held, stretch, next, (orphans_max, altered_max.unwrap_or(0))).await
+                self.purge(held, stretch, next, (orphans_max, altered_max.unwrap_or(0))).await?
             }
             Command::Await { numbered } => {
                 // Nothing was numbered if it is zero.
                 let reached = numbered == Stamp::new(0) || at.covers(numbered);
-                Ok(Observation::Awaited { reached })
+                Observation::Awaited { reached }
             }
-        }
+        }))
     }
 
     async fn audit(&self, after: Option<Key>, ghosts_max: u64) -> Result<Observation, PortError> {

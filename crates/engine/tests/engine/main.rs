@@ -14,6 +14,7 @@ mod pauses;
 mod polling;
 mod purge;
 mod races;
+mod rebuild;
 mod reconcile;
 mod removal;
 mod scopes;

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use truekeep_core::code::Code;
-use truekeep_core::compare::Owns;
 use truekeep_core::ports::{
     Announced, Announcement, Item, ItemFilter, ItemKind, Items, Ledger, NewRun, Operations,
     ProcedureKind, Steer, Steering,
 };
-use truekeep_core::reconcile::{BlastGuard, Stored, Terms};
+use truekeep_core::reconcile::{Stored, Terms};
 use truekeep_core::{Fingerprint, Incarnation, RulesNumber, RunId};
 
 use super::{accidents, writers};
@@ -83,8 +82,7 @@ pub(crate) fn reconcile(world: &World, index: usize, number: u32, confirmed: boo
     let deep = deep && world.stores.targets[index].sink.plan.able.verifies;
     let key = format!("wish-{number}");
     world.tell("wish", format_args!("p{index} {key} confirmed: {confirmed}, deep: {deep}"));
-    let stored =
-        Stored::first(Terms { guard: BlastGuard::default(), confirmed, deep, owns: Owns::All });
+    let stored = Stored::first(Terms { confirmed, deep, ..Terms::default() });
     let new = NewRun {
         id: RunId::parse(&format!("{key}-p{index}")).expect("visible ASCII"),
         scope: world.stores.targets[index].scope.clone(),

@@ -175,7 +175,13 @@ impl Auditor {
                 watch.failed.replace(code.clone()).as_ref() != Some(code)
             }
         };
-        if std::mem::replace(&mut watch.numbered, numbered) != numbered || ended {
+        let scan = match &stored.phase {
+            reconcile::Phase::Scanning { scan, .. } => Some(scan.clone()),
+            _ => None,
+        };
+        let scans = scan.is_some() && watch.scan != scan;
+        watch.scan = scan;
+        if std::mem::replace(&mut watch.numbered, numbered) != numbered || scans || ended {
             self.moved_at = now;
         }
         watch.reconcile = Some(run.clone());
@@ -204,7 +210,8 @@ impl Auditor {
                     format!("a reconcile of {scope} ended with {code} for no reason")
                 });
             }
-            reconcile::Phase::Comparing { .. }
+            reconcile::Phase::Scanning { .. }
+            | reconcile::Phase::Comparing { .. }
             | reconcile::Phase::Purging { .. }
             | reconcile::Phase::Settling { .. } => {}
         }

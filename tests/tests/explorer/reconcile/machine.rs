@@ -127,6 +127,9 @@ impl Machine {
         let after = |key: Option<Key>| key.map(|key| small(key_number(&key) as u64));
         match command {
             Command::Look => Task::Look,
+            Command::Arm | Command::Scan { .. } | Command::Isolate { .. } => {
+                unreachable!("no rebuild is explored here")
+            }
             Command::Audit { ghosts_max, .. } => Task::Audit { ghosts_max },
             Command::Compare { after: key, park, .. } => Task::Compare { after: after(key), park },
             Command::Purge { after: key, orphans_max, .. } => {
@@ -162,6 +165,7 @@ impl Memory {
             | Phase::Comparing { after, .. }
             | Phase::Purging { after, .. } => after.as_ref(),
             Phase::Beginning
+            | Phase::Scanning { .. }
             | Phase::Settling { .. }
             | Phase::Done { .. }
             | Phase::Failed { .. } => None,
@@ -177,7 +181,7 @@ impl Memory {
             after: after.map(|key| small(key_number(key) as u64)),
             report: stored.phase.report().cloned().unwrap_or_default(),
             confirmed: stored.terms.confirmed,
-            judgement: stored.phase.judgement().map(|code| code.as_ref().map(Doubt::of)),
+            judgement: stored.judgement().map(|code| code.as_ref().map(Doubt::of)),
         }
     }
 }

@@ -215,7 +215,7 @@ fn a_fresh_ledger_begins_at_the_feeds_beginning() {
 
 /// Rule 57 and X4: new rules deliver everything again; batches and acknowledgements count on.
 #[test]
-fn new_rules_begin_at_the_feeds_beginning() {
+fn new_rules_go_on_where_follow_was_and_wait_for_a_rebuild() {
     let old = Tail {
         rules: RulesNumber::new(1),
         claimed: Some(Claim::UpTo(moment(50))),
@@ -226,10 +226,20 @@ fn new_rules_begin_at_the_feeds_beginning() {
         let seen = Opened { view: view(), mark: numbered(number) };
         let step = on(before, Observation::Opened(seen));
         let (mark, sent) = (batch(number), MarkNumber::new(number));
-        let fresh = Tail { cursor: place(0), floor: moment(50), mark, sent, ..tail() };
-        assert_eq!(step.next, tailing(fresh));
-        assert_eq!(claims(&step), [&Claim::Begun]);
+        let distrust = Some(Code::RULES_CHANGED);
+        let probe = old.probe;
+        let goes_on = Tail { mark, sent, outdated: true, distrust, probe, ..tail() };
+        assert_eq!(step.next, tailing(goes_on));
+        assert_eq!(claims(&step), [&Claim::Broken(Code::RULES_CHANGED)]);
+        let failed = on(step.next, Observation::Judged(Some(Code::GUARD_REFUSED)));
+        assert!(tail_of(&failed).outdated, "what is left is still of earlier rules");
+        let ended = on(failed.next, Observation::Judged(None));
+        assert!(!tail_of(&ended).outdated && tail_of(&ended).distrust.is_none());
     }
+    // Nothing was passed yet that would have to be delivered again.
+    let early = Tail { cursor: place(0), ..old };
+    let step = opened(&World { before: Some(early), ..world() });
+    assert_eq!((tail_of(&step).outdated, claims(&step)), (false, vec![&Claim::Begun]));
 }
 
 /// Rule 124: a sink that was restored and then exchanged for a backup with batches that were lost
@@ -287,11 +297,13 @@ fn new_rules_repair_what_went_back_and_wait_for_a_reconcile() {
             numbered(7),
             Code::SOURCE_WENT_BACK,
         ),
-        ("an earlier doubt", view(), numbered(7), Code::DRIFT_FOUND),
+        ("a doubt at the beginning", view(), numbered(7), Code::DRIFT_FOUND),
     ];
     for (what, view, mark, code) in table {
-        let distrust = Some(Code::GUARD_REFUSED).filter(|_| code == Code::DRIFT_FOUND);
-        let before = Some(Tail { distrust, ..old.clone() });
+        let early = code == Code::DRIFT_FOUND;
+        let distrust = Some(Code::GUARD_REFUSED).filter(|_| early);
+        let cursor = if early { place(0) } else { old.cursor.clone() };
+        let before = Some(Tail { distrust, cursor, ..old.clone() });
         let step = opened(&World { before, view, mark });
         let tail = tail_of(&step);
         assert_eq!((&tail.cursor, tail.distrust.clone()), (&place(0), Some(code)), "{what}");
@@ -350,8 +362,10 @@ fn only_tombstones_that_were_never_passed_are_missed() {
     assert_eq!((name(&step), &tail_of(&step).cursor), ("tailing", &place(20)));
     assert_eq!(name(&on(step.next, Observation::Page(seen(30, 46)))), "halted");
 
+    // A sink that went back is delivered everything again under new rules, from the beginning.
     let old = Tail { rules: RulesNumber::new(1), ..tail() };
-    let step = opened(&World { before: Some(old), ..world() });
+    let lost = Some(Mark { rules: RulesNumber::new(1), number: MarkNumber::new(6), ..mark() });
+    let step = opened(&World { before: Some(old), mark: lost, ..world() });
     let step = on(step.next, Observation::Page(seen(10, 50)));
     // An acknowledgement of the old cursor was still on the way.
     let step = on(step.next, Observation::Page(seen(20, 50)));
