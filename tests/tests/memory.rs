@@ -83,6 +83,7 @@ async fn worker(folder: &Path, order: Order) -> Answer<Worker> {
         },
         reconcile_every: None,
         owns: Owns::All,
+        rate_max: None,
         source_went_back: Default::default(),
     };
     let ports = Ports {

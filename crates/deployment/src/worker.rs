@@ -69,6 +69,7 @@ impl<'c> Workshop<'c> {
             sink,
             reconcile_every: pipeline.reconcile_every,
             owns: pipeline.owns,
+            rate_max: self.config.sink_of(pipeline).rate_max,
             source_went_back: pipeline.source_went_back,
         })
     }

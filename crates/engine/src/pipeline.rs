@@ -1,5 +1,6 @@
 //! What the engine is given: the ledger's ports, pipelines and settings.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct Pipeline {
     pub reconcile_every: Option<Duration>,
     /// Which entries of the sink it answers for.
     pub owns: Owns,
+    /// The most records that a rebuild sends in a second; none: as many as the sink takes.
+    pub rate_max: Option<NonZeroU32>,
     /// What to do about a source that went back.
     pub source_went_back: SourceWentBack,
 }

@@ -69,6 +69,7 @@ impl Process {
             capture: source,
             sink: Arc::new(SinkPort { wire: Wire::new(self, Store::Sink(index)), pipeline: index }),
             owns: Owns::All,
+            rate_max: None,
             source_went_back: self.world.plan.source_went_back,
             // At rest nothing is compared but what somebody wishes for.
             reconcile_every: self.world.plan.reconcile_every.filter(|_| !self.world.is_calm()),

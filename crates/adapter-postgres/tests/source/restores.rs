@@ -46,6 +46,7 @@ impl Follower {
             registered: none,
             registered_at: Timestamp::from_ms(0),
             distrust: None,
+            outdated: false,
             repaired_at: None,
             probe: None,
         };

@@ -28,14 +28,14 @@ pub(super) const DOCUMENT: &[&str] = &["sql", "json"];
 pub(super) const WATCH: &[&str] = &["table", "key", "via", "references"];
 /// `[sink.NAME]`: the keys of every kind; each kind has its own of them.
 pub(super) const SINK: &[&str] =
-    &["kind", "url", "schema", "table", "layout", "path", "fields", "memory"];
+    &["kind", "url", "schema", "table", "layout", "path", "fields", "memory", "rate_max"];
 /// Of `kind = "sqlite"`.
-pub(super) const MIRROR: &[&str] = &["kind", "url", "table", "layout"];
+pub(super) const MIRROR: &[&str] = &["kind", "url", "table", "layout", "rate_max"];
 /// Of `kind = "postgres"`.
 #[cfg(feature = "postgres")]
-pub(super) const TABLE: &[&str] = &["kind", "url", "schema", "table", "layout"];
+pub(super) const TABLE: &[&str] = &["kind", "url", "schema", "table", "layout", "rate_max"];
 /// Of `kind = "tantivy"`.
-pub(super) const INDEX: &[&str] = &["kind", "path", "fields", "memory"];
+pub(super) const INDEX: &[&str] = &["kind", "path", "fields", "memory", "rate_max"];
 /// `fields = { NAME = { .. } }`.
 #[cfg(feature = "tantivy")]
 pub(super) const FIELD: &[&str] =

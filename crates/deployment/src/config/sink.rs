@@ -1,6 +1,7 @@
 //! The derived stores: what they are, and how their tables of the file are read.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -15,6 +16,8 @@ use super::{Address, Location, schema};
 pub struct SinkConfig {
     /// What it is.
     pub target: TargetConfig,
+    /// The most records that a rebuild sends it in a second; none: as many as it takes.
+    pub rate_max: Option<NonZeroU32>,
     pub(crate) span: Range<usize>,
 }
 
@@ -166,7 +169,8 @@ pub(super) fn sink(table: &Reader<'_>) -> Option<SinkConfig> {
             None
         }
     };
-    Some(SinkConfig { target: target?, span: table.span.clone() })
+    let rate_max = table.integer("rate_max", 1..=u32::MAX).and_then(NonZeroU32::new);
+    Some(SinkConfig { target: target?, rate_max, span: table.span.clone() })
 }
 
 /// The kinds of sinks that this program was built with.

@@ -4,6 +4,7 @@
 //! Invariants: Q4, F3. What was read is sent only if nothing else was sent since: a sink that does not
 //! remember deletes would take up again what follow has just removed.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use truekeep_core::failure::PortError;
@@ -26,11 +27,14 @@ pub(crate) struct Scanner {
     sent: MarkNumber,
     /// Rows of the next page: adapts, so that follow waits no longer than it has to.
     rows: u32,
+    /// Nothing is sent before, by the holder's own clock: the rate is kept.
+    rests_until: Duration,
 }
 
 impl Default for Scanner {
     fn default() -> Self {
-        Self { reader: None, sent: MarkNumber::new(0), rows: limits::PAGE_ROWS }
+        let (sent, rests_until) = (MarkNumber::new(0), Duration::ZERO);
+        Self { reader: None, sent, rows: limits::PAGE_ROWS, rests_until }
     }
 }
 
@@ -59,9 +63,13 @@ impl Runner {
         rows_max: Option<u32>,
     ) -> Result<Looked, PortError> {
         let began = self.ports.clock.monotonic();
+        if began < held.scanner.rests_until {
+            return Ok(Looked::Waits(held.scanner.rests_until.saturating_sub(began)));
+        }
         let tail = tail_of(held)?.clone();
         let until = until.unwrap_or_else(|| tail.cursor.passed.clone());
-        let rows = rows_max.unwrap_or(held.scanner.rows);
+        let rate = self.pipeline.rate_max.map_or(u32::MAX, NonZeroU32::get);
+        let rows = rows_max.unwrap_or(held.scanner.rows).min(rate);
         let mut reader = match held.scanner.take(&after, tail.sent) {
             Some(reader) if rows_max.is_none() => reader,
             Some(_) | None => {
@@ -97,6 +105,11 @@ impl Runner {
         let sent = tail_of(held)?.sent;
         held.scanner.sent = sent;
         held.scanner.reader = (!head.end).then_some(reader);
+        if let Some(rate) = self.pipeline.rate_max {
+            let length =
+                Duration::from_micros(records.saturating_mul(1_000_000) / u64::from(rate.get()));
+            held.scanner.rests_until = began.saturating_add(length);
+        }
         held.scanner.adapt(self.ports.clock.monotonic().saturating_sub(began));
         self.seen(held, *head, until, (records, ahead)).await
     }

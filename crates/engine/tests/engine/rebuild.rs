@@ -1,5 +1,6 @@
 //! Rebuild in place: under new rules everything is delivered again beside the live tail, once.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use truekeep_core::certificate::State;
@@ -269,6 +270,28 @@ async fn what_was_read_ahead_is_not_sent_after_a_change() {
     for (key, times) in gone {
         assert_eq!(sent(&key), times, "{key} was sent again");
     }
+}
+
+/// A sink that must not be kept too busy is sent no more in a second; changes are not held back.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_keeps_to_its_rate_and_changes_do_not() {
+    let mut world = World::new();
+    world.rows(0..3_000, "first");
+    assert_eq!(world.drain().await, Ending::Drained);
+    world.rate_max = NonZeroU32::new(100);
+    announce(&world, 1).await;
+    let running = world.process().start();
+    for second in 1..=25 {
+        world.source.put(&row(2_999), &format!("changed {second}"));
+        pass(1).await;
+        assert_eq!(world.differences(), []);
+        let held = world.sink.contents();
+        let renewed = held.values().filter(|held| held.rank.is_some_and(|r| r.rules.get() == 2));
+        assert!(renewed.count() <= (second + 1) * 100 + 1, "after {second} s");
+    }
+    pass(60).await;
+    running.stop().await;
+    rebuilt(&world, 2).await;
 }
 
 /// An operator who cancels a rebuild is obeyed: it does not begin again by itself.

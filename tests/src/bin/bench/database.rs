@@ -132,6 +132,7 @@ pub fn pipeline(
         capture: Arc::new(source.clone()),
         reconcile_every: None,
         owns: Owns::All,
+        rate_max: None,
         source_went_back: Default::default(),
         sink: Arc::new(sink),
     })

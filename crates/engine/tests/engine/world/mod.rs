@@ -5,6 +5,7 @@
 mod ports;
 pub mod tap;
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -99,6 +100,7 @@ pub struct World {
     pub entropy: Arc<Counted>,
     pub source_went_back: SourceWentBack,
     pub owns: Owns,
+    pub rate_max: Option<NonZeroU32>,
 }
 
 impl World {
@@ -118,6 +120,7 @@ impl World {
             entropy: Arc::default(),
             source_went_back: SourceWentBack::Halt,
             owns: Owns::All,
+            rate_max: None,
         }
     }
 
@@ -230,6 +233,7 @@ impl Process {
             capture: self.tapped(source),
             reconcile_every: None,
             owns: self.world.owns,
+            rate_max: self.world.rate_max,
             source_went_back: self.world.source_went_back,
             sink: self.tapped(sink),
         }
