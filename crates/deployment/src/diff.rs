@@ -19,6 +19,9 @@ pub const NAMED_MAX: usize = 1_000;
 /// Keys of one page of either side.
 const PAGE: u32 = 1_000;
 
+/// Ranges of which the differences are judged at once.
+const RANGES: u32 = 8;
+
 /// The kinds of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,7 +157,7 @@ pub async fn compare(
         Some(sorted) => Comparison::over(sides.clone(), sorted, None, PAGE),
         None => Comparison::begin(sides.clone(), None, PAGE),
     };
-    while let Some(stretch) = comparison.advance().await? {
+    while let Some(stretch) = comparison.advance_by(RANGES).await? {
         found.equal += stretch.equal;
         found.unmarked += stretch.unmarked;
         found.in_flight += stretch.in_flight + stretch.undecided.len() as u64;

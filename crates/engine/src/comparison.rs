@@ -23,6 +23,9 @@ use pending::Pending;
 pub use sorted::Sorted;
 pub(crate) use sorted::Sorting;
 
+/// Differences that are judged at once, and what a page may add.
+const GATHERED: usize = 100;
+
 /// What is compared.
 #[derive(Debug, Clone)]
 pub struct Sides<'p> {
@@ -158,9 +161,37 @@ impl<'p> Comparison<'p> {
     /// source does not list in the byte order of keys, or stands still, and with
     /// `SINK_UNVERIFIABLE` if the sink cannot say whether it holds a document.
     pub async fn advance(&mut self) -> Result<Option<Stretch>, PortError> {
+        self.advance_by(1).await
+    }
+
+    /// As [`Self::advance`], by so many ranges at most, by fewer once a hundred keys differ, and by one
+    /// where documents are compared. The feed
+    /// and the items are asked about all differences at once. Q3 bears that they are asked later: what the
+    /// feed says then is newer than both listings, and more of it is still to be delivered.
+    ///
+    /// # Errors
+    /// Those of [`Self::advance`].
+    pub async fn advance_by(&mut self, ranges: u32) -> Result<Option<Stretch>, PortError> {
         if self.sides.deep {
             self.sides.sink.capabilities().verifying()?;
         }
+        let (mut seen, mut differences) = (None, Vec::new());
+        for _ in 0..if self.sides.deep { 1 } else { ranges } {
+            let Some((stretch, differing)) = self.look().await? else { break };
+            seen.get_or_insert_with(Stretch::default).extend(stretch);
+            differences.extend(differing);
+            if differences.len() >= GATHERED {
+                break;
+            }
+        }
+        if let Some(seen) = &mut seen {
+            self.judge(differences, seen).await?;
+        }
+        Ok(seen)
+    }
+
+    /// One part, of which nothing is judged yet.
+    async fn look(&mut self) -> Result<Option<(Stretch, Vec<Difference>)>, PortError> {
         let Some(merged) = self.merge.advance().await? else { return Ok(None) };
         let Merged { mut differences, equal, same, unmarked } = merged;
         let count = |one: fn(&Difference) -> bool| differences.iter().filter(|d| one(d)).count();
@@ -178,8 +209,7 @@ impl<'p> Comparison<'p> {
             differences.sort_by(|one, other| one.key().cmp(other.key()));
         }
         stretch.differing = differences.iter().map(|found| found.key().clone()).collect();
-        self.judge(differences, &mut stretch).await?;
-        Ok(Some(stretch))
+        Ok(Some((stretch, differences)))
     }
 
     /// The key after which the next part begins; `None` after the last.

@@ -30,6 +30,7 @@ const STORY: &[&str] = &[
     "run --once -p cities",
     "parked discard 3 -p cities",
     "reconcile -p cities",
+    "rebuild -p cities",
     "pause cities",
     "reconcile -p cities",
     "cancel cities",

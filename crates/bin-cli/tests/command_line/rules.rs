@@ -46,6 +46,30 @@ fn the_same_rules_are_announced_again_so_that_everything_is_delivered_again() {
     assert_eq!(damaged, 0);
 }
 
+/// New rules by one command: in force, delivered, compared. What only the mirror has goes.
+#[test]
+fn a_rebuild_puts_the_configured_rules_in_force_and_waits_for_its_end() {
+    let world = world();
+    world.reconfigure("key = \"id\"\n", "key = \"id\"\ndocument = [\"id\", \"name\"]\n");
+    world.sql(
+        "app.db",
+        "DELETE FROM cities WHERE id = 2; UPDATE cities SET people = 1 WHERE id = 3",
+    );
+    let stray =
+        "INSERT INTO cities SELECT '77', _rules, _version, '{}' FROM cities WHERE _key = '1'";
+    world.sql("mirror.db", stray);
+    let mut story = String::new();
+    for command in ["rebuild", "coverage", "diff --deep", "rebuild --format json", "history"] {
+        let said = world.run(&command.split(' ').collect::<Vec<_>>());
+        story += &format!("$ truekeep {command}\n{}\n", said.text());
+    }
+    insta::assert_snapshot!(story);
+    let older = "SELECT count(*) FROM cities WHERE _rules <> 3";
+    let older: u32 =
+        world.open("mirror.db").query_row(older, [], |row| row.get(0)).expect("counted");
+    assert_eq!(older, 0);
+}
+
 #[test]
 fn an_announcement_is_data_in_json() {
     let world = world();

@@ -20,6 +20,9 @@ fn disordered(error: OutOfOrder) -> PortError {
     PortError::new("compare", FailureClass::Terminal, Code::UNEXPECTED).caused_by(error)
 }
 
+/// A page of the source is larger than one of the sink by this part of it.
+const SLACK: u32 = 128;
+
 /// The merge of the listings.
 ///
 /// Each range is a merge of its own that ends with its last key, so no key of the source is read
@@ -147,9 +150,11 @@ impl<'p> Merge<'p> {
 
     /// Reads the next page of the source; what lies after the range is read again with its own.
     async fn read(&mut self, range: &mut Range) -> Result<(), PortError> {
-        // What a first page leaves of a range is little, and what lies after it is read in vain.
+        // A first page reaches a little beyond as many keys as the sink has, so that a few that are
+        // missing there take no second one. What that leaves of a range is little, and what lies
+        // after a range is read in vain.
         let rest = range.begun && range.bound.is_some();
-        let limit = if rest { (self.limit / 8).max(1) } else { self.limit };
+        let limit = if rest { (self.limit / 8).max(1) } else { self.limit + self.limit / SLACK };
         range.begun = true;
         // The next page of the sink is listed meanwhile, once it is clear that more than one range
         // is compared.

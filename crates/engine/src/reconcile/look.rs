@@ -27,8 +27,9 @@ use crate::turn::Turn;
 /// Keys of one page of either side.
 pub(super) const PAGE: u32 = 1_000;
 
-/// Parts that one step compares at most.
-const PARTS_PER_STEP: u32 = 64;
+/// Parts that one step compares at most, and ranges of a part: its differences are judged at once.
+const PARTS_PER_STEP: u32 = 8;
+const RANGES_PER_PART: u32 = 8;
 
 /// Differences after which a step goes on with no further part: they are few enough to be held beside a
 /// page, and many enough for one write.
@@ -138,8 +139,17 @@ impl Runner {
         }))
     }
 
+    /// Pages of the audit, as many as one step may take; one that found something is the last.
     async fn audit(&self, after: Option<Key>, ghosts_max: u64) -> Result<Observation, PortError> {
-        let page = self.pipeline.capture.audit(after, limits::PAGE_ROWS_MAX).await?;
+        let began = self.ports.clock.monotonic();
+        let mut page = self.pipeline.capture.audit(after, limits::PAGE_ROWS_MAX).await?;
+        while page.missed.is_empty()
+            && page.ghosts.is_empty()
+            && page.next.is_some()
+            && self.ports.clock.monotonic().saturating_sub(began) < limits::BESIDE_STEP
+        {
+            page = self.pipeline.capture.audit(page.next, limits::PAGE_ROWS_MAX).await?;
+        }
         let (missed, ghosts) = (page.missed.len() as u64, page.ghosts.len() as u64);
         let mut keys = page.missed;
         if ghosts <= ghosts_max {
@@ -177,9 +187,7 @@ impl Runner {
         let Some(pass) = &mut held.pass else {
             return match held.differing.as_ref().filter(|known| known.is_of(&beside.run)) {
                 Some(known) => known.compare(sides, after, clock).await,
-                None => {
-                    next_parts(Comparison::begin(sides, after, PAGE), PARTS_PER_STEP, clock).await
-                }
+                None => next_parts(Comparison::begin(sides, after, PAGE), clock).await,
             };
         };
         let (sorted, cursor, since) = pass.parts(sides.cursor);
@@ -187,11 +195,13 @@ impl Runner {
         let (stretch, next) = match sorted {
             // What is sorted is held until the checkpoint, since a step may come again.
             Some(sorted) => {
-                next_parts(Comparison::over(sides, sorted, after, PAGE), 1, clock).await?
+                let mut comparison = Comparison::over(sides, sorted, after, PAGE);
+                let mut seen = comparison.advance().await?.unwrap_or_default();
+                seen.gone.extend(comparison.gone().await?);
+                let next = comparison.place().cloned();
+                (seen, next)
             }
-            None => {
-                next_parts(Comparison::begin(sides, after, PAGE), PARTS_PER_STEP, clock).await?
-            }
+            None => next_parts(Comparison::begin(sides, after, PAGE), clock).await?,
         };
         pass.moves_to(next.clone());
         held.pass.take_if(|_| next.is_none());
@@ -322,12 +332,11 @@ impl Runner {
 /// is one write in the source.
 async fn next_parts(
     mut comparison: Comparison<'_>,
-    most: u32,
     clock: &dyn Clock,
 ) -> Result<(Stretch, Option<Key>), PortError> {
     let (began, mut seen) = (clock.monotonic(), Stretch::default());
-    for _ in 0..most {
-        let Some(part) = comparison.advance().await? else { break };
+    for _ in 0..PARTS_PER_STEP {
+        let Some(part) = comparison.advance_by(RANGES_PER_PART).await? else { break };
         seen.extend(part);
         seen.gone.extend(comparison.gone().await?);
         let over = clock.monotonic().saturating_sub(began) >= limits::BESIDE_STEP;

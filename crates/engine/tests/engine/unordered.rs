@@ -138,8 +138,8 @@ async fn a_run_that_goes_on_lists_again_and_compares_nothing_twice() {
     wish(&world, "wish", false).await;
     let process = world.process();
     // A step that took long ends.
-    process.tap.fault_after("records.keys", 2, 1, Fault::Slow(Duration::from_millis(100)));
-    process.tap.fault_after("records.keys", 4, 1, Fault::Hangs);
+    process.tap.fault_after("records.keys", 1, 1, Fault::Slow(Duration::from_millis(100)));
+    process.tap.fault_after("records.keys", 3, 1, Fault::Hangs);
     let running = process.start();
     pass(20).await;
     running.kill().await;

@@ -17,7 +17,7 @@ use crate::measure::{Bar, Figure, median, timed};
 use crate::{database, load};
 
 /// How often each is measured, in turn with the bare loops of the same round: the middle is told.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 /// Keys that are made to differ.
 const DIFFERENCES: u64 = 1_000;
@@ -191,7 +191,7 @@ pub async fn whole(
         compare(&sides, means, |_| {}).await?.drift()
     } else {
         let (mut comparison, mut drift) = (Comparison::begin(sides, None, 1_000), 0);
-        while let Some(stretch) = comparison.advance().await? {
+        while let Some(stretch) = comparison.advance_by(8).await? {
             drift += stretch.drifts.len() as u64;
         }
         drift

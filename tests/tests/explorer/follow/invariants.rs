@@ -69,7 +69,7 @@ fn remembered(world: &World, tail: Remembered) -> Result<(), Broken> {
             continue;
         }
         let held = world.sink.keys[usize::from(key)];
-        let wanted = rank(tail.rules, version);
+        let wanted = rank(if tail.outdated { 1 } else { tail.rules }, version);
         let is_there = match (world.source.find(key), held) {
             (_, None) => !live,
             // A tombstone that is pruned is delivered once, under the rules of that time.
@@ -120,7 +120,7 @@ pub fn between(before: &World, after: &World, machine: &Machine) -> Result<(), B
 }
 
 /// What must hold once no worker has anything left to do: the sink is the source, and it is said.
-pub fn at_rest(world: &World) -> Result<(), Broken> {
+pub fn at_rest(world: &World, machine: &Machine) -> Result<(), Broken> {
     if world.lost {
         return Ok(());
     }
@@ -136,6 +136,10 @@ pub fn at_rest(world: &World) -> Result<(), Broken> {
         }
     }
     let certified = world.ledger.certificate;
+    if machine.memory(world.ledger.run).tail.is_some_and(|tail| tail.outdated) {
+        let says = matches!(certified.state, State::Stale | State::Running);
+        return if says { Ok(()) } else { Err("at rest: it is trusted before the rebuild") };
+    }
     let wanted = if parked { State::Partial } else { State::Complete };
     if certified.state != wanted
         || certified.moment != Some(world.source.newest())

@@ -82,6 +82,8 @@ pub struct Remembered {
     pub mark: Name,
     pub sent: u8,
     pub registered: u8,
+    /// A rebuild has yet to deliver again what was passed under earlier rules: it is not explored here.
+    pub outdated: bool,
 }
 
 /// What a commit stores.
@@ -242,6 +244,7 @@ impl Memory {
             },
             sent: small_number(tail.sent),
             registered: small(tail.registered.counter.get()),
+            outdated: tail.outdated,
         });
         Self {
             halted: matches!(phase, Phase::Halted(_)),

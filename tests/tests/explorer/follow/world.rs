@@ -335,8 +335,8 @@ impl search::World for World {
         invariants::between(self, after, &laws.machine)
     }
 
-    fn at_rest(&self, _: &Laws) -> Result<(), Broken> {
-        invariants::at_rest(self)
+    fn at_rest(&self, laws: &Laws) -> Result<(), Broken> {
+        invariants::at_rest(self, &laws.machine)
     }
 
     fn tell(&self, laws: &Laws) -> String {
