@@ -32,7 +32,7 @@ pub use seen::{Command, Found, Observation};
 
 use crate::code::Code;
 use crate::compare::Owns;
-use crate::ports::{CaptureState, LedgerWrite, RunState};
+use crate::ports::{CaptureState, LedgerWrite, NewItem, RunState};
 use crate::procedure::{Due, Misplaced, Procedure, Step};
 use crate::{Key, RulesNumber, Stamp, Timestamp, limits};
 
@@ -168,91 +168,86 @@ impl Procedure for Reconcile {
         _: Timestamp,
     ) -> Result<Step<Phase>, Misplaced> {
         let misplaced = Misplaced { phase: phase.name(), observation: seen.name() };
-        let mut parked = Vec::new();
-        let next = match (phase, seen) {
-            (Phase::Beginning, Observation::Looked(capture)) => looked(terms, &capture),
-            (phase, Observation::Looked(capture)) => match capture {
-                CaptureState::Trusted(_) => phase,
-                CaptureState::Filling => phase.failed(Code::CAPTURE_FILLING),
-                CaptureState::Broken(code) => phase.failed(code),
-            },
-            (phase, Observation::Refused(code)) => phase.failed(code),
+        let (next, parked) = match (phase, seen) {
+            (Phase::Beginning, Observation::Looked(capture)) => (looked(terms, &capture), None),
+            (phase, Observation::Looked(capture)) => (distrusted(phase, capture), None),
+            (phase, Observation::Refused(code)) => (phase.failed(code), None),
             (
-                Phase::Scanning { scan, report },
-                Observation::TookOver { after_crash, page_rows },
-            ) => Phase::Scanning { scan: scan.took_over(after_crash, page_rows), report },
-            (phase, Observation::TookOver { .. }) => phase,
-            (Phase::Scanning { scan, report }, Observation::Armed) => {
-                Phase::Scanning { scan: scan.armed(), report }
-            }
-            (
-                Phase::Scanning { scan, mut report },
-                Observation::Scanned { next, until, end, delivered, ahead },
-            ) => {
-                report.scanned += delivered;
-                report.ahead += ahead;
-                match end {
-                    _ if ahead > 0 => Phase::Failed { code: Code::SINK_AHEAD, report },
-                    true => Phase::Comparing { after: None, report },
-                    false => Phase::Scanning { scan: scan.scanned(next, until), report },
-                }
-            }
-            (
-                Phase::Auditing { report, .. },
-                Observation::Audited { next, missed, ghosts, numbered },
-            ) => audited(terms, report, next, (missed, ghosts), numbered),
-            (phase @ (Phase::Comparing { .. } | Phase::Purging { .. }), Observation::Listing) => {
-                phase.listing()
-            }
-            (
-                Phase::Comparing { mut report, .. },
+                Phase::Comparing { report, .. },
                 Observation::Compared { next, found, park, numbered },
             ) => {
-                report.add(found);
-                report.parked += park.len() as u64;
-                parked = park;
-                report.number(numbered);
-                match next {
-                    Some(_) => Phase::Comparing { after: next, report },
-                    None => compared(terms, report),
-                }
+                let (next, parked) = ranged(terms, report, next, (found, park), numbered);
+                (next, Some(parked).filter(|parked| !parked.is_empty()))
             }
-            (
-                Phase::Purging { mut report, .. },
-                Observation::Purged { next, buried, mended, foreign, refused, exceeded, numbered },
-            ) => {
-                report.deleted += buried + foreign;
-                report.mended += mended;
-                report.foreign += foreign;
-                report.refused += refused;
-                report.number(numbered);
-                purged(report, next, exceeded)
-            }
-            (Phase::Settling { report }, Observation::Awaited { reached }) => {
-                settled(report, reached)
-            }
-            (
-                Phase::Beginning
-                | Phase::Auditing { .. }
-                | Phase::Scanning { .. }
-                | Phase::Comparing { .. }
-                | Phase::Purging { .. }
-                | Phase::Settling { .. }
-                | Phase::Done { .. }
-                | Phase::Failed { .. },
-                Observation::Audited { .. }
-                | Observation::Armed
-                | Observation::Scanned { .. }
-                | Observation::Listing
-                | Observation::Compared { .. }
-                | Observation::Purged { .. }
-                | Observation::Awaited { .. },
-            ) => return Err(misplaced),
+            (phase, seen) => (follows(terms, phase, seen).ok_or(misplaced)?, None),
         };
         let mut writes = next.events(terms);
-        writes.extend((!parked.is_empty()).then_some(LedgerWrite::Enqueue(parked)));
+        writes.extend(parked.map(LedgerWrite::Enqueue));
         Ok(Step { next, writes })
     }
+}
+
+/// What follows of what a phase asked for; none if it did not.
+fn follows(terms: &Terms, phase: Phase, seen: Observation) -> Option<Phase> {
+    Some(match (phase, seen) {
+        (
+            Phase::Auditing { report, .. },
+            Observation::Audited { next, missed, ghosts, numbered },
+        ) => audited(terms, report, next, (missed, ghosts), numbered),
+        (Phase::Scanning { scan, report }, seen) => scan.follows(report, seen)?,
+        (phase, Observation::TookOver { .. }) => phase,
+        (phase @ (Phase::Comparing { .. } | Phase::Purging { .. }), Observation::Listing) => {
+            phase.listing()
+        }
+        (
+            Phase::Purging { mut report, .. },
+            Observation::Purged { next, buried, mended, foreign, refused, exceeded, numbered },
+        ) => {
+            report.deleted += buried + foreign;
+            report.mended += mended;
+            report.foreign += foreign;
+            report.refused += refused;
+            report.number(numbered);
+            purged(report, next, exceeded)
+        }
+        (Phase::Settling { report }, Observation::Awaited { reached }) => settled(report, reached),
+        (
+            Phase::Beginning
+            | Phase::Auditing { .. }
+            | Phase::Comparing { .. }
+            | Phase::Purging { .. }
+            | Phase::Settling { .. }
+            | Phase::Done { .. }
+            | Phase::Failed { .. },
+            _,
+        ) => return None,
+    })
+}
+
+/// After the first look only a broken capture changes anything.
+fn distrusted(phase: Phase, capture: CaptureState) -> Phase {
+    match capture {
+        CaptureState::Trusted(_) => phase,
+        CaptureState::Filling => phase.failed(Code::CAPTURE_FILLING),
+        CaptureState::Broken(code) => phase.failed(code),
+    }
+}
+
+fn ranged(
+    terms: &Terms,
+    mut report: Report,
+    next: Option<Key>,
+    (found, park): (Found, Vec<NewItem>),
+    numbered: Option<Stamp>,
+) -> (Phase, Vec<NewItem>) {
+    report.add(found);
+    report.parked += park.len() as u64;
+    report.number(numbered);
+    let phase = match next {
+        Some(_) => Phase::Comparing { after: next, report },
+        None => compared(terms, report),
+    };
+    (phase, park)
 }
 
 fn looked(terms: &Terms, capture: &CaptureState) -> Phase {

@@ -8,7 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Command;
+use super::{Command, Observation, Phase, Report};
+use crate::code::Code;
 use crate::follow::Probe;
 use crate::retry::RetryPolicy;
 use crate::{Moment, Place, limits};
@@ -39,19 +40,41 @@ impl Scan {
         }
     }
 
-    pub(super) fn took_over(self, after_crash: bool, page_rows: u32) -> Self {
-        let probe = Probe::after_take_over(self.probe, after_crash, page_rows);
-        Self { probe, ..self }
+    /// What follows of what a scan asked for, or of a take-over; none of anything else.
+    pub(super) fn follows(self, mut report: Report, seen: Observation) -> Option<Phase> {
+        let scan = match seen {
+            Observation::TookOver { after_crash, page_rows } => {
+                let probe = Probe::after_take_over(self.probe, after_crash, page_rows);
+                Self { probe, ..self }
+            }
+            Observation::Armed => {
+                Self { probe: self.probe.map(|probe| Probe { armed: true, ..probe }), ..self }
+            }
+            Observation::Scanned { next, until, end, delivered, ahead } => {
+                report.scanned += delivered;
+                report.ahead += ahead;
+                if ahead > 0 {
+                    return Some(Phase::Failed { code: Code::SINK_AHEAD, report });
+                }
+                if end {
+                    return Some(Phase::Comparing { after: None, report });
+                }
+                self.passed(next, until)
+            }
+            Observation::Looked(_)
+            | Observation::Audited { .. }
+            | Observation::Listing
+            | Observation::Compared { .. }
+            | Observation::Purged { .. }
+            | Observation::Refused(_)
+            | Observation::Awaited { .. } => return None,
+        };
+        Some(Phase::Scanning { scan, report })
     }
 
-    pub(super) fn armed(self) -> Self {
-        Self { probe: self.probe.map(|probe| Probe { armed: true, ..probe }), ..self }
-    }
-
-    pub(super) fn scanned(self, next: Place, until: Moment) -> Self {
-        let found =
-            self.probe.is_some_and(|probe| probe.lone_deaths >= RetryPolicy::DELIVERY.attempts_max);
-        let probe = self.probe.filter(|_| !found);
+    fn passed(self, next: Place, until: Moment) -> Self {
+        let killer = |probe: &Probe| probe.lone_deaths >= RetryPolicy::DELIVERY.attempts_max;
+        let probe = self.probe.filter(|probe| !killer(probe));
         let probe = probe.and_then(|probe| probe.after_progress(limits::PAGE_ROWS));
         Self { after: next, until: Some(until), probe }
     }
