@@ -73,17 +73,13 @@ async fn server(part: String, config: &Config, name: &str, address: &Address) ->
     let mut signs = Vec::new();
     let mut looked = false;
     for pipeline in config.pipelines.iter().filter(|pipeline| pipeline.source == name) {
-        let opened = crate::wiring::open_source(config, pipeline).await;
-        let (condition, text) = match opened {
-            Ok(_) => (Condition::Well, format!("`{}` can be read", pipeline.table)),
-            Err(error) => {
-                let text = error.chain();
-                (Condition::Ill(error), text)
-            }
-        };
-        let well = matches!(condition, Condition::Well);
-        signs.push(Sign { part: part.clone(), condition, text });
-        if well && !std::mem::replace(&mut looked, true) {
+        if let Err(error) = crate::wiring::open_source(config, pipeline).await {
+            let text = format!("`{}` cannot be read", pipeline.table);
+            signs.push(Sign { part: part.clone(), condition: Condition::Ill(error), text });
+            continue;
+        }
+        signs.push(Sign::well(part.clone(), format!("`{}` can be read", pipeline.table)));
+        if !std::mem::replace(&mut looked, true) {
             signs.extend(open_for_long(&part, pipeline, address).await);
         }
     }
@@ -122,7 +118,7 @@ async fn open_for_long(part: &str, pipeline: &PipelineConfig, address: &Address)
         Ok(found) => found.into_iter().map(|text| Sign::weak(part, text, help)).collect(),
         Err(error) => vec![Sign {
             part: part.to_owned(),
-            text: error.chain(),
+            text: "open transactions cannot be listed".to_owned(),
             condition: Condition::Ill(error),
         }],
     }
