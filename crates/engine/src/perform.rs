@@ -8,7 +8,7 @@ use truekeep_core::follow::{Command, Delivered, Failed, Observation, Opened, Pag
 use truekeep_core::guard::Lost;
 use truekeep_core::limits;
 use truekeep_core::ports::{
-    Body, Change, ChangePage, Consumer, Delivery, ItemKind, Loaded, Mark, RunHealth, Settle,
+    Body, Change, ChangePage, Consumer, Delivery, Denied, ItemKind, Loaded, Mark, RunHealth, Settle,
 };
 use truekeep_core::{Attempt, Moment, Place, Rank};
 
@@ -218,9 +218,17 @@ impl Runner {
     /// F2: what sends nothing asks the sink nothing, so a sink that was restored or taken over is
     /// looked for. The answer is the one that a batch would get.
     async fn witness(&self, held: &Held, tail: &Tail) -> Result<(), PortError> {
-        if self.pipeline.sink.capabilities().marked {
-            let found = self.pipeline.sink.mark().await?;
-            Mark::after(found.as_ref(), &mark(held, tail), held.batches.taken)?;
+        if !self.pipeline.sink.capabilities().marked {
+            return Ok(());
+        }
+        let (found, ours) = (self.pipeline.sink.mark().await?, mark(held, tail));
+        let taken = held.batches.taken;
+        Mark::after(found.as_ref(), &ours, taken)?;
+        let known = |found: &Mark| found.batch_before(&ours.ledger, &ours.pipeline);
+        let last = found.as_ref().map(known).unwrap_or_default();
+        // One that was lost is of another backup than the one that was gone on with.
+        if last.number > taken.number && last.number <= tail.sent {
+            return Err(Denied::WentBack(last).into());
         }
         Ok(())
     }

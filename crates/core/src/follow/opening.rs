@@ -123,7 +123,7 @@ impl Tail {
         match self.recognise(found) {
             // The certificate may have gone stale since the last claim, so that is made anew.
             Ok(()) => Ok(tail),
-            Err(code) if found < self.mark => Ok(Tail { distrust: Some(code), ..tail }),
+            Err(code) if code == Code::SINK_WENT_BACK => Ok(Tail { distrust: Some(code), ..tail }),
             Err(code) => Err(code),
         }
     }

@@ -153,9 +153,11 @@ impl Tail {
 
     /// Whether the sink is the one that was written, and holds what it confirmed.
     ///
-    /// Batches of the turn after the last one that is known to be held may have been sent.
+    /// Batches of the turn after the last one that is known to be held may have been sent. Those between
+    /// what is held and what was ever sent were lost: a sink that has one is another backup.
     pub(super) fn recognise(&self, found: BatchName) -> Result<(), Code> {
-        if found < self.mark {
+        let was_lost = found.number > self.mark.number && found.number <= self.sent;
+        if found < self.mark || was_lost {
             return Err(Code::SINK_WENT_BACK);
         }
         if found.number > self.sent.turn_after_last() {

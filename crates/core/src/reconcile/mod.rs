@@ -28,7 +28,7 @@ pub use blast::{BlastGuard, Refusal};
 pub use phase::Phase;
 pub use report::Report;
 pub use scan::Scan;
-pub use seen::{Command, Found, Observation};
+pub use seen::{Audited, Command, Found, Observation};
 
 use crate::code::Code;
 use crate::compare::Owns;
@@ -190,10 +190,9 @@ impl Procedure for Reconcile {
 /// What follows of what a phase asked for; none if it did not.
 fn follows(terms: &Terms, phase: Phase, seen: Observation) -> Option<Phase> {
     Some(match (phase, seen) {
-        (
-            Phase::Auditing { report, .. },
-            Observation::Audited { next, missed, ghosts, numbered },
-        ) => audited(terms, report, next, (missed, ghosts), numbered),
+        (Phase::Auditing { report, .. }, Observation::Audited { next, found, numbered }) => {
+            audited(terms, report, next, found, numbered)
+        }
         (Phase::Scanning { scan, report }, seen) => scan.follows(report, seen)?,
         (phase, Observation::TookOver { .. }) => phase,
         (phase @ (Phase::Comparing { .. } | Phase::Purging { .. }), Observation::Listing) => {
@@ -264,11 +263,12 @@ fn audited(
     terms: &Terms,
     mut report: Report,
     next: Option<Key>,
-    (missed, ghosts): (u64, u64),
+    found: Audited,
     numbered: Option<Stamp>,
 ) -> Phase {
-    report.capture_missed += missed;
-    report.ghosts += ghosts;
+    report.capture_missed += found.missed;
+    report.rewritten += found.rewritten;
+    report.ghosts += found.ghosts;
     report.number(numbered);
     match next {
         _ if report.ghosts > terms.guard.orphans_free && !terms.confirmed => {

@@ -19,6 +19,10 @@ pub struct Report {
     pub live: u64,
     /// Rows whose feed row was absent or a tombstone.
     pub capture_missed: u64,
+    /// Of those, how many stood in pages of which more than half were missed: the table was rewritten,
+    /// or loaded, past capture.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rewritten: u64,
     /// Live feed rows without a row.
     pub ghosts: u64,
     /// The sink lacked them.
@@ -129,7 +133,11 @@ impl fmt::Display for Report {
         }
         let missed = self.capture_missed + self.ghosts;
         let Self { live, listed, missing, stale, .. } = self;
-        write!(f, "{live} live, {listed} listed: {missed} missed by capture, {missing} missing, ")?;
+        write!(f, "{live} live, {listed} listed: {missed} missed by capture, ")?;
+        if self.rewritten > 0 {
+            write!(f, "{} of them in a rewritten table, ", self.rewritten)?;
+        }
+        write!(f, "{missing} missing, ")?;
         write!(f, "{stale} stale, ")?;
         if let Some(altered) = self.altered {
             write!(f, "{altered} altered, ")?;

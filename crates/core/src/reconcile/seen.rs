@@ -67,10 +67,8 @@ pub enum Observation {
     Audited {
         /// Where the next page begins; none after the last.
         next: Option<Key>,
-        /// Rows that the feed did not have, all numbered.
-        missed: u64,
-        /// Live feed rows without a row; numbered unless they were more than allowed.
-        ghosts: u64,
+        /// What it held.
+        found: Audited,
         /// The last write that gave numbers.
         numbered: Option<Stamp>,
     },
@@ -133,6 +131,18 @@ pub enum Observation {
         /// Whether it was delivered.
         reached: bool,
     },
+}
+
+/// What a page of the audit held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Audited {
+    /// Rows that the feed did not have, all numbered.
+    pub missed: u64,
+    /// Of those, how many stood in pages of which more than half were missed: the table was rewritten,
+    /// or loaded, past capture.
+    pub rewritten: u64,
+    /// Live feed rows without a row; numbered unless they were more than allowed.
+    pub ghosts: u64,
 }
 
 /// What a range held.

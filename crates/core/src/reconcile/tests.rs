@@ -24,6 +24,11 @@ fn compared(found: Found, numbered: Option<u64>) -> Observation {
     }
 }
 
+fn audited(ghosts: u64) -> Observation {
+    let found = Audited { ghosts, ..Audited::default() };
+    Observation::Audited { next: None, found, numbered: None }
+}
+
 fn purging(orphans: u64) -> Phase {
     Phase::Purging { after: None, report: Report { orphans, ..Report::default() } }
 }
@@ -152,7 +157,7 @@ fn no_more_is_removed_than_the_guard_has_judged() {
     assert_eq!(code(step(&terms(), purging(3), purged(0, true))), Code::GUARD_REFUSED);
     assert_eq!(code(step(&terms(), purging(3), purged(1, false))), Code::SINK_REFUSED);
     let auditing = Phase::Auditing { after: None, report: Report::default() };
-    let audited = Observation::Audited { next: None, missed: 0, ghosts: 21, numbered: None };
+    let audited = audited(21);
     assert_eq!(code(step(&terms(), auditing.clone(), audited.clone())), Code::GUARD_REFUSED);
     let confirmed = Terms { confirmed: true, ..terms() };
     assert_eq!(step(&confirmed, auditing, audited).name(), "comparing");
@@ -163,7 +168,7 @@ fn no_more_is_removed_than_the_guard_has_judged() {
 #[test]
 fn ghosts_that_may_not_be_removed_leave_the_sink_untrusted() {
     let auditing = Phase::Auditing { after: None, report: Report::default() };
-    let found = Observation::Audited { next: None, missed: 0, ghosts: 21, numbered: None };
+    let found = audited(21);
     let refused = step(&terms(), auditing.clone(), found);
     assert_eq!(judgement(refused), Some(Some(Code::GUARD_REFUSED)));
     let halted = step(&terms(), auditing, Observation::Refused(Code::SINK_REFUSED));
@@ -196,7 +201,7 @@ fn a_deep_run_says_how_many_documents_differ_and_looks_again() {
     assert_eq!(due(&Phase::Beginning), Due::Now(Command::Look));
     let trusted = CaptureState::Trusted(Signature::parse("s").expect("valid"));
     let auditing = step(&deep, Phase::Beginning, Observation::Looked(trusted));
-    let audited = Observation::Audited { next: None, missed: 0, ghosts: 0, numbered: None };
+    let audited = audited(0);
     let comparing = step(&deep, auditing, audited);
     assert_eq!(due(&comparing), Due::Now(Command::Compare { after: None, park: false }));
     let found = Found { listed: 9, live: 9, altered: 2, ..Found::default() };

@@ -13,7 +13,7 @@ use truekeep_core::limits;
 use truekeep_core::ports::{
     CaptureState, Change, Clock, ItemCursor, ItemFilter, ItemKind, NewItem, Settle,
 };
-use truekeep_core::reconcile::{Command, Found, Observation};
+use truekeep_core::reconcile::{Audited, Command, Found, Observation};
 use truekeep_core::{Key, Rank, Stamp};
 
 use super::Beside;
@@ -34,6 +34,9 @@ const RANGES_PER_PART: u32 = 8;
 /// Differences after which a step goes on with no further part: they are few enough to be held beside a
 /// page, and many enough for one write.
 pub(super) const DIFFERENCES_PER_STEP: usize = 200;
+
+/// Rows that capture missed of a page without anybody speaking of a rewritten table.
+const REWRITTEN_MIN: u64 = 20;
 
 /// Records that are kept in mind because their repair is being tried, and a page more.
 const AWAITED_MAX: usize = 10_000;
@@ -151,12 +154,14 @@ impl Runner {
             page = self.pipeline.capture.audit(page.next, limits::PAGE_ROWS_MAX).await?;
         }
         let (missed, ghosts) = (page.missed.len() as u64, page.ghosts.len() as u64);
+        let rewritten = if missed > REWRITTEN_MIN && missed > page.seen / 2 { missed } else { 0 };
         let mut keys = page.missed;
         if ghosts <= ghosts_max {
             keys.extend(page.ghosts);
         }
         let (numbered, _) = self.number(&keys).await?;
-        Ok(Observation::Audited { next: page.next, missed, ghosts, numbered })
+        let found = Audited { missed, rewritten, ghosts };
+        Ok(Observation::Audited { next: page.next, found, numbered })
     }
 
     fn sides<'p>(&'p self, held: &Held, owns: Owns, deep: bool) -> Sides<'p> {

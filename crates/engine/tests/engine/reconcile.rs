@@ -283,3 +283,21 @@ async fn a_reconcile_ends_beside_writes_that_never_do() {
     assert!(world.equal(), "{:?}", world.differences());
     assert_eq!(world.certificate().await.state, State::Complete);
 }
+
+/// A table that was rewritten past capture is called so; a few rows are not.
+#[tokio::test(start_paused = true)]
+async fn a_rewritten_table_is_told_from_a_few_rows_that_capture_missed() {
+    for (rows, rewritten) in [(3, 0), (300, 300)] {
+        let world = delivered().await;
+        for n in 0..rows {
+            world.source.pass_by(&row(200 + n), Some("past capture"));
+        }
+        wish(&world, "wish", false).await;
+        assert_eq!(world.drain().await, Ending::Drained);
+        let (_, phase) = ended(&world, "wish").await;
+        let report = phase.report().expect("a report");
+        assert_eq!((report.capture_missed, report.rewritten), (u64::from(rows), rewritten));
+        assert_eq!(report.to_string().contains("rewritten"), rewritten > 0, "{report}");
+        assert!(world.equal(), "{:?}", world.differences());
+    }
+}

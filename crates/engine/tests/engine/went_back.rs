@@ -295,3 +295,37 @@ async fn a_sink_that_is_ahead_of_its_source_halts() {
     assert!(matches!(&ending, Ending::Halted(code, _) if *code == Code::SINK_AHEAD), "{ending:?}");
     is_stale(&world, Code::SINK_AHEAD).await;
 }
+
+/// Rule 124: a sink that was restored, found to be equal, and then exchanged for a later backup that is
+/// not, before anything new was sent: under a worker, and while none worked.
+#[tokio::test(start_paused = true)]
+async fn another_backup_of_the_sink_is_noticed_before_anything_new_is_sent() {
+    for beside in [true, false] {
+        let world = World::new();
+        world.rows(0..10, "first");
+        assert_eq!(world.drain().await, Ending::Drained);
+        let equal = world.sink.backup();
+        world.rows(50..51, "for a while");
+        assert_eq!(world.drain().await, Ending::Drained);
+        let later = world.sink.backup();
+        world.source.delete(&row(50));
+        assert_eq!(world.drain().await, Ending::Drained);
+        world.sink.restore(&equal);
+        let running = world.process().start();
+        pass(200).await;
+        assert_eq!(world.certificate().await.state, State::Complete);
+        let running = if beside {
+            world.sink.restore(&later);
+            running
+        } else {
+            running.stop().await;
+            world.sink.restore(&later);
+            world.process().start()
+        };
+        assert_eq!(world.differences(), [row(50)]);
+        pass(200).await;
+        running.stop().await;
+        assert_eq!(world.differences(), [], "beside: {beside}");
+        assert_eq!(world.certificate().await.state, State::Complete);
+    }
+}

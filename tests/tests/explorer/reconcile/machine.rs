@@ -7,7 +7,7 @@ use truekeep_core::code::Code;
 use truekeep_core::ports::{CaptureState, ItemKind, LedgerWrite, NewItem, RunState};
 use truekeep_core::procedure::{Due, Procedure};
 use truekeep_core::reconcile::{
-    BlastGuard, Command, Found, Observation, Phase, Reconcile, Report, Stored, Terms,
+    Audited, BlastGuard, Command, Found, Observation, Phase, Reconcile, Report, Stored, Terms,
 };
 use truekeep_core::{Key, Signature, Stamp, Timestamp, Version};
 
@@ -195,8 +195,7 @@ fn observation(seen: Seen) -> Observation {
         }
         Seen::Audited { missed, ghosts, numbered } => Observation::Audited {
             next: None,
-            missed: missed.into(),
-            ghosts: ghosts.into(),
+            found: Audited { missed: missed.into(), rewritten: 0, ghosts: ghosts.into() },
             numbered: stamp(numbered),
         },
         Seen::Compared { next, counts, park, numbered } => Observation::Compared {

@@ -258,6 +258,18 @@ fn the_numbers_of_lost_batches_are_not_given_again() {
     assert_eq!(claims(&step), [&Claim::Broken(Code::SINK_WENT_BACK)]);
 }
 
+/// Rule 124: and so is one that is exchanged before anything new was sent.
+#[test]
+fn another_backup_is_told_from_the_one_that_was_gone_on_with() {
+    let restored = opened(&World { mark: numbered(2), ..world() });
+    let trusted = on(restored.next, Observation::Judged(None));
+    for (number, distrust) in [(2, None), (5, Some(Code::SINK_WENT_BACK))] {
+        let seen = Opened { view: view(), mark: numbered(number) };
+        let step = on(trusted.next.clone(), Observation::Opened(seen));
+        assert_eq!(tail_of(&step).distrust, distrust, "batch {number}");
+    }
+}
+
 /// Rule 124: a sink that lost what it had confirmed is followed from what it has, untrusted.
 #[test]
 fn a_sink_that_went_back_is_not_trusted_until_it_is_reconciled() {
